@@ -675,6 +675,18 @@ def test_the_only_tool_that_refuses_may_count_what_it_refuses(careless: bool) ->
     assert careless or worst(found["tool-refused-call"]) is not Verdict.FAIL, found
 
 
+class TellsTheTime(HasOnlySoManyMoves):
+    """Its clock goes on by a second with each refused call, as any clock may that is read only later."""
+
+    async def call(self, session_id: str, *rest: Any) -> Any:
+        return {**await super().call(session_id, *rest), "at": f"2026-05-04T09:30:{self.wrong[session_id] % 60:02}"}
+
+
+def test_a_clock_beside_a_count_of_moves_is_no_trace_of_a_refused_call() -> None:
+    [finding] = found_by("tool-refused-call", TellsTheTime())
+    assert finding.verdict is not Verdict.FAIL, finding.actual
+
+
 class CostsSoMuchAtMost(RefusedMovesCost):
     """What refused calls take of the reward has a bound."""
 

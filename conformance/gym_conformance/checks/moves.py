@@ -56,7 +56,7 @@ async def _counted(trial: Trial, noisy: Trajectory) -> bool:
         return True
     once, twice, *runs = await _runs(trial, [noisy, noisy.repeating(noisy.noise), *[noisy.without_noise()] * _PLAIN])
     plain, mask = runs[0], varying(runs)
-    found = list(differences(plain, once, mask))
+    found = [each for each in differences(plain, once, mask) if not each.of_time]
     if all(each.step == VERIFY for each in found):
         return bool(found) and (
             falls(plain.reward, once.reward, twice.reward) or await _each_costs(trial, noisy, plain, once)
@@ -97,7 +97,8 @@ def _counts(one: str, two: str) -> bool:
 
 
 def _in_replies(found: Iterable[Difference]) -> list[Difference]:
-    return [each for each in found if each.step != VERIFY]
+    """What differs in replies, but for the times that they tell."""
+    return [each for each in found if each.step != VERIFY and not each.of_time]
 
 
 async def _is_counter(trial: Trial, alone: Trajectory, changed: Sequence[Difference], mask: frozenset[Place]) -> bool:
