@@ -1,1 +1,1 @@
-"""Several servers in one run, on top of the plugin of one: a table of them all, xdist, Ray, and resuming."""
+"""Judging several servers in one run, on top of the plugin for one: summary table, xdist, Ray, and resuming."""

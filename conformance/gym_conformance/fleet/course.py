@@ -1,4 +1,4 @@
-"""Many targets on the terminal while they are judged: a line for each as it is done."""
+"""Progress of a run of several targets on the terminal: one line for each target, once it is done."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -7,12 +7,12 @@ from gym_conformance.fleet.table import COLOURS, said_of
 from gym_conformance.plugin.summary import Tally
 from gym_conformance.reports.fleet_table import FleetRow
 
-#: Characters of a finding that are shown as soon as its target is done.
+#: How many characters of a target's first finding its progress line shows.
 _FIRST: Final = 80
 
 
 class Course:
-    """Says what was found of each target once it is done, and which are running, in whatever process each is judged."""
+    """Prints each target's outcome when it is done, and which are running, whichever process judges them."""
 
     def __init__(self, tallies: Mapping[str, Tally]) -> None:
         self._tallies = tallies
@@ -20,7 +20,7 @@ class Course:
         self._done: set[str] = set()
 
     def follow(self, terminal: Any, process: str, target: str) -> None:
-        """A process has judged a check of a target: what it judged before is done."""
+        """Note that a process has judged a check of a target; the target that it judged before is done."""
         before = self._running.get(process, target)
         self._running[process] = target
         if before != target and before not in self._done:

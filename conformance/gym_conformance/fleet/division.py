@@ -1,4 +1,4 @@
-"""The options of a run of several servers, and those of each one alone."""
+"""Splits the options of a run of several servers into the options of each."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,18 +7,18 @@ from typing import Final
 from gym_conformance.option_readers import BadOption
 from gym_conformance.options import TABLE, Options, ensure_lock
 
-#: Fields of `Options` that say something of one server.
+#: Fields of `Options` that apply to a single server.
 _OF_ONE: Final = ("data", "replay", "pid")
 
 
 def divide(options: Options, *, lock_in_ini: bool) -> tuple[Options, ...]:
-    """What each env is judged with.
+    """The options of each env.
 
-    The lock is a name then, of a file in each one's folder; the ini file's, which pytest reads as a path beside it, is
-    known by its name.
+    Here `lock` is a file name, looked up in the folder of each env. A lock set in the ini file, which pytest reads as a
+    path relative to that file, is reduced to its name.
 
     Raises:
-        BadOption: an option is about one server, or a lock is missing.
+        BadOption: an option applies to one server only, or a lock is missing.
     """
     for name in _OF_ONE:
         if getattr(options, name):
@@ -40,7 +40,7 @@ def _lock_name(options: Options, *, lock_in_ini: bool) -> str:
 
 
 def ensure_several(options: Options) -> None:
-    """Refuse what is about several servers where there is one.
+    """Refuse options for several servers if there is only one.
 
     Raises:
         BadOption: such an option was given.

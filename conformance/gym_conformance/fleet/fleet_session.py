@@ -1,4 +1,4 @@
-"""The suite inside pytest, for several targets; and the choice between one and several."""
+"""The suite inside pytest for several targets, and the choice between that and a single target."""
 
 from contextlib import suppress
 from typing import Any
@@ -31,7 +31,7 @@ def start(config: pytest.Config) -> None:
     """Register the suite for this run: for one target, or for several.
 
     Raises:
-        pytest.UsageError: an option's value cannot be used.
+        pytest.UsageError: an option has an unusable value.
     """
     try:
         options = options_of(config)
@@ -68,10 +68,10 @@ def _fleet(config: pytest.Config, options: Options) -> "Fleet":
 
 
 def _ensure_named(baseline: Baseline) -> None:
-    """Of several servers, each entry of the baseline names its own.
+    """Check that each entry of the baseline names its server, as it must if there are several.
 
     Raises:
-        pytest.UsageError: one does not.
+        pytest.UsageError: an entry names no server.
     """
     if unnamed := next((entry for entry in baseline.entries if not entry.server), None):
         where = f"{baseline.file}, line {unnamed.line}" if unnamed.line else f"{baseline.file}, {unnamed.check}"
@@ -79,7 +79,7 @@ def _ensure_named(baseline: Baseline) -> None:
 
 
 class Fleet(JudgingSession):
-    """The session of several targets."""
+    """The pytest plugin of a run of several targets."""
 
     def __init__(self, config: pytest.Config, options: Options, each: tuple[Options, ...]) -> None:
         named = {one.envs[0].name: one for one in each}
@@ -90,18 +90,18 @@ class Fleet(JudgingSession):
         self.resumed: set[str] = set()
 
     def begin(self) -> None:
-        """Keep what is found, so that the run can be resumed."""
+        """Start the ledger of findings, so that the run can be resumed."""
         if self.worker is None:
-            with suppress(OSError):  # then nothing can be resumed, but everything else works
+            with suppress(OSError):  # without a ledger, only resuming does not work
                 self.ledger.begin(resume=self.options.resume)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: Any, log: Any) -> Any:
-        """Each target goes to one worker, unless the user says how to distribute."""
+        """Assign each target to one worker, unless the user chose how to distribute tests."""
         return scheduler(config, log) if config.option.dist == "load" else None
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Where a run is resumed, do not judge again what an earlier one finished."""
+        """If the run is resumed, reuse what an earlier run found on the targets that it finished."""
         if not self.options.resume or self.config.option.collectonly:
             return
         items = (item for item in session.items if isinstance(item, CheckItem))
@@ -112,13 +112,13 @@ class Fleet(JudgingSession):
                     item.target = resumed
 
     def pytest_runtest_teardown(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
-        """After a target's last check in this process, write its lock, if that is asked for."""
+        """Write the lock of a target after its last check in this process, if requested."""
         after = nextitem.target if isinstance(nextitem, CheckItem) else None
         if isinstance(item, CheckItem) and item.target is not after and self.targets[item.target.name].tried:
             self.write_lock(item.target.name)
 
     def follow(self, found: dict[str, Any]) -> None:
-        """Say which target is done, and keep what was found."""
+        """Report progress, and record the findings in the ledger."""
         if found.get("resumed"):
             self.resumed.add(found["name"])
         terminal = self.config.pluginmanager.get_plugin("terminalreporter")
@@ -127,5 +127,5 @@ class Fleet(JudgingSession):
             self.ledger.write(found)
 
     def summarise(self, terminal: Any) -> None:
-        """The table of all."""
+        """Write the summary table."""
         write_table(terminal, self.tallies, resumed=len(self.resumed))

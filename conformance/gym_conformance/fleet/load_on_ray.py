@@ -1,4 +1,4 @@
-"""`--gym-load` with `--gym-ray`: this process judges, and the nodes of a cluster run the episodes in flight, a part each."""
+"""`--gym-load` with `--gym-ray`: this process judges, and each node of the cluster runs a share of the episodes."""
 
 import asyncio
 from collections.abc import Generator, Mapping, Sequence
@@ -17,18 +17,18 @@ from gym_conformance.trajectories.driven import Driven, Strayed, added_up, divid
 from gym_conformance.trajectories.in_flight import PATIENCE, ROUNDS, Known
 from gym_conformance.trials.ending import Untestable
 
-#: Seconds within which a node must have a processor free, and have started a process and reached the server.
+#: Seconds that a node has to get a free processor, start a process and reach the server.
 _START: Final = 60.0
 
-#: Seconds beyond all deadlines of its own that a node has to say what came.
+#: Seconds that a node has, beyond its own deadlines, to return its result.
 _SAY: Final = 20.0
 
-#: Characters of what Ray says of one that is lost.
+#: How many characters of Ray's error to show when a node is lost.
 _LONGEST: Final = 200
 
 
 class LoadOnRay:
-    """The plugin, and the drivers: a process on each node."""
+    """The pytest plugin, and the load drivers: one process on each node."""
 
     def __init__(self, config: pytest.Config, options: Options) -> None:
         self._config = config
@@ -41,10 +41,10 @@ class LoadOnRay:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
-        """Join the cluster, before anything is judged.
+        """Join the cluster before anything is judged.
 
         Raises:
-            pytest.UsageError: it cannot be joined, or not all of its nodes can reach the server.
+            pytest.UsageError: it cannot be joined, or some of its nodes cannot reach the server.
         """
         if self._config.option.collectonly:
             return
@@ -54,7 +54,7 @@ class LoadOnRay:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self) -> Generator[None, object, object]:
-        """End the nodes' processes with the run, however it ends."""
+        """End the processes on the nodes when the run ends, for whatever reason."""
         try:
             return (yield)
         finally:
@@ -66,10 +66,10 @@ class LoadOnRay:
         self._cluster.leave()
 
     async def drive(self, gym: Gym, episodes: Sequence[Known], in_flight: int, seconds: float) -> Driven:
-        """As `Driver.drive`, on all nodes at the same time.
+        """Run `Driver.drive` on all nodes concurrently.
 
         Raises:
-            Untestable: no node has driven.
+            Untestable: no node returned a result.
         """
         lost = len(self._lost)
         parts = await self._parts(gym, episodes, in_flight)
@@ -85,10 +85,10 @@ class LoadOnRay:
     async def burst(
         self, gym: Gym, episodes: Sequence[Known], in_flight: int, watched: int, count: int
     ) -> Strayed | None:
-        """As `Driver.burst`, on all nodes at the same time; a node that is lost meanwhile has seen nothing.
+        """Run `Driver.burst` on all nodes concurrently; a node that is lost meanwhile counts as having seen nothing.
 
         Raises:
-            Untestable: there is no node any more.
+            Untestable: no node is left.
         """
         parts = await self._parts(gym, episodes, in_flight)
         counts = divided(count, len(parts))
@@ -101,7 +101,7 @@ class LoadOnRay:
         return next(filter(None, said), None)
 
     async def _parts(self, gym: Gym, episodes: Sequence[Known], in_flight: int) -> list[tuple[Node, Any, Part]]:
-        """The nodes, their processes, which are started the first time, and the part of each."""
+        """Each node with its process and its share of the episodes; the processes start on first use."""
         if self._processes is None:
             self._processes = self._started(gym, episodes)
             asked = {node: process.reach.remote() for node, process in self._processes.items()}
@@ -120,7 +120,7 @@ class LoadOnRay:
         return {node: driver.options(scheduling_strategy=self._cluster.on(node)).remote(order) for node in self._nodes}
 
     async def _said(self, gym: Gym, asked: Mapping[Node, Any], seconds: float, late: str = "no answer") -> list[Any]:
-        """What the nodes answer; one that is late, or gone, is asked no more."""
+        """The results of the nodes. A node that is late or lost is not used again."""
         futures = {node: asyncio.wrap_future(one.future()) for node, one in asked.items()}
         try:
             await asyncio.wait(futures.values(), timeout=seconds + _SAY)
@@ -138,7 +138,7 @@ class LoadOnRay:
                 future.cancel()
 
     def _lose(self, gym: Gym, node: Node, why: str) -> None:
-        assert self._processes is not None  # noqa: S101 - for the type checker: it was asked
+        assert self._processes is not None  # noqa: S101 - for the type checker: it has been started
         self._cluster.ray.kill(self._processes.pop(node))
         self._lost.append(gym.endpoint.secrets.show(f"{node.address}: {why}", _LONGEST))
 
@@ -147,10 +147,10 @@ class LoadOnRay:
 
 
 def ensure_reached(nodes: Sequence[Node], url: str | None) -> None:
-    """Refuse a server that no other machine reaches, where there are others.
+    """Refuse a server that other nodes cannot reach.
 
     Raises:
-        pytest.UsageError: it is on this machine's loopback interface, and there is another node, or none at all.
+        pytest.UsageError: it is on this machine's loopback interface, and the cluster has other nodes, or none at all.
     """
     if not nodes:
         raise pytest.UsageError(

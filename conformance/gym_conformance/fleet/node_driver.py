@@ -1,4 +1,4 @@
-"""What a node of a Ray cluster does for `--gym-load`: it runs its part of the episodes, in a process of its own."""
+"""The part of a Ray node in `--gym-load`: runs its share of the episodes in a process of its own."""
 
 import asyncio
 import math
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Order:
-    """What is driven: the server's address, how it is talked to, what kind it is, and the episodes.
+    """What a node needs to drive a server: its address, how to talk to it, its kind, and the episodes.
 
     `timeout` is in seconds, per request; headers may be secret.
     """
@@ -40,27 +40,27 @@ class Order:
 
 @dataclass(frozen=True)
 class Part:
-    """So many places of those in flight; the first begins with the episode at `first`."""
+    """A node's share of the episodes in flight, which starts with the episode at index `first`."""
 
     in_flight: int
     first: int
 
 
 class OutOfReach(Exception):
-    """The server does not answer on this node."""
+    """The server does not answer requests from this node."""
 
 
 class NodeDriver:
-    """An actor of Ray, which ends with the run that started it."""
+    """A Ray actor, which ends with the run that started it."""
 
     def __init__(self, order: Order) -> None:
         self._order = order
 
     def reach(self) -> None:
-        """Ask the server for anything.
+        """Send the server any request, to see whether it answers.
 
         Raises:
-            OutOfReach: it does not answer here.
+            OutOfReach: it does not answer requests from this node.
         """
 
         async def ask(gym: Gym) -> None:
@@ -72,18 +72,18 @@ class NodeDriver:
             raise OutOfReach(f"{self._order.url} does not answer there: {fault}") from None
 
     def drive(self, part: Part, seconds: float) -> Driven:
-        """As `Driver.drive`."""
+        """See `Driver.drive`."""
         return self._run(part.in_flight, lambda gym: self._driver(gym, part).drive(seconds))
 
     def burst(self, part: Part, watched: int, count: int) -> Strayed | None:
-        """As `Driver.burst`."""
+        """See `Driver.burst`."""
         return self._run(part.in_flight, lambda gym: self._driver(gym, part).burst(watched, count))
 
     def _driver(self, gym: Gym, part: Part) -> Driver:
         return Driver(gym, self._order.episodes, part.in_flight, part.first)
 
     def _run(self, in_flight: int, work: Callable[[Gym], Awaitable[T]]) -> T:
-        """Do it with connections of its own, in an event loop of its own."""
+        """Run `work` with connections of its own, in an event loop of its own."""
         allow_open_files(in_flight)
 
         async def connected() -> T:
@@ -92,7 +92,5 @@ class NodeDriver:
                 endpoint = Endpoint(order.url, transport, order.timeout, order.headers, in_flight, most_hangs=math.inf)
                 return await work(Gym(endpoint, Api(), order.kind, "", contract=order.contract))
 
-        with asyncio.Runner(
-            loop_factory=asyncio.SelectorEventLoop
-        ) as runner:  # Ray's is uvloop, which counts milliseconds
+        with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:  # Ray's uvloop has timers of whole ms
             return runner.run(connected())

@@ -1,7 +1,7 @@
-"""`--gym-ray`: targets judged by tasks of a Ray cluster that is there already, one task a target.
+"""`--gym-ray`: judges targets in tasks of an existing Ray cluster, one task per target.
 
-The session that the user started judges nothing then: it hands the items out, and takes in each worker's reports as
-pytest gives them to any plugin, so that table, reports, exit status and `--gym-resume` are as without a cluster.
+The session that the user started judges nothing itself. It hands out the items, and passes the reports of each worker
+to pytest, so that the table, the reports, the exit status and `--gym-resume` work as without a cluster.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -18,11 +18,12 @@ from gym_conformance.fleet.resuming import Resumed
 from gym_conformance.plugin.check_items import CheckItem
 from gym_conformance.printable import printable
 
-#: Seconds between two looks, in which Ctrl-C is heard; and that cancelled tasks have to stop their servers.
+#: Seconds between checks for results, so that Ctrl-C is noticed; and seconds that cancelled tasks have to stop their
+#: servers.
 _LOOK: Final = 1.0
 _STOP: Final = 20.0
 
-#: The exit statuses of a pytest run that finished: all passed, or some failed.
+#: Exit statuses of a pytest run that finished: all tests passed, or some failed.
 _WELL: Final = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 
 
@@ -35,7 +36,7 @@ class Unit:
 
 
 class OnRay:
-    """Hands each target to the cluster, and tells what comes back."""
+    """Hands each target to the cluster, and reports the results."""
 
     def __init__(self, config: pytest.Config, address: str, take_output: Callable[[dict[str, Any]], None]) -> None:
         self._config = config
@@ -44,13 +45,13 @@ class OnRay:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
-        """Join the cluster, before anything is judged."""
+        """Join the cluster before anything is judged."""
         if not self._config.option.collectonly:
             self._cluster.join(self._config)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
-        """Run here what is no check of a launched server, or is known already; meanwhile the cluster does the rest."""
+        """Run the items of launched servers that have no result yet on the cluster, and the others here meanwhile."""
         if self._config.option.collectonly:
             return (yield)
         units = self._take(session)
@@ -77,7 +78,7 @@ class OnRay:
 
     @contextmanager
     def _tasks(self, units: Sequence[Unit]) -> Iterator[dict[Any, Unit]]:
-        """The tasks under way; what is not ended with the block is cancelled."""
+        """The running tasks; those that have not finished when the block is left are cancelled."""
         invocation = self._config.invocation_params
         task = self._cluster.ray.remote(num_cpus=1, max_retries=1)(judge)
         arguments = [str(argument) for argument in invocation.args]
@@ -106,7 +107,7 @@ class OnRay:
                 yield tasks.pop(each), said
 
     def _tell(self, unit: Unit, said: WorkerReport) -> None:
-        """Give pytest a worker's reports; of an item that has none, say so, once."""
+        """Pass a worker's reports to pytest, and an error, once, for items that have none."""
         hook = self._config.hook
         ended = set()
         for line in said.lines:
@@ -142,7 +143,7 @@ class OnRay:
 
 
 def _read(data: dict[str, Any]) -> dict[str, Any]:
-    """A report as pytest made it: JSON knows no tuples, and the reason of a skip must be one."""
+    """A report as pytest made it: JSON has no tuples, but the reason of a skip must be one."""
     if isinstance(data["longrepr"], list):
         data["longrepr"] = tuple(data["longrepr"])
     return data

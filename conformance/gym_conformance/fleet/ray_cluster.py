@@ -1,4 +1,4 @@
-"""A Ray cluster that is there already: joining it, its nodes, and leaving it."""
+"""An existing Ray cluster: joining it, listing its nodes, and leaving it."""
 
 import socket
 import warnings
@@ -12,30 +12,30 @@ import pytest
 
 from gym_conformance.printable import Refusal
 
-#: Seconds within which a cluster's address must take a connection.
+#: Seconds within which the address of a cluster must accept a connection.
 _CONNECT: Final = 5.0
 
 
 class NoCluster(Refusal):
-    """There is none to use; the message says why and how to fix it."""
+    """No cluster can be used; the message says why and how to fix it."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """One that runs tasks: Ray's id for it, and its address."""
+    """A node that runs tasks: its Ray id, and its address."""
 
     id: str
     address: str
 
     @property
     def is_here(self) -> bool:
-        """Whether it is this machine, so that a server on loopback is its own."""
+        """Whether it is this machine, which can reach servers on our loopback interface."""
         own = {each.address for addresses in psutil.net_if_addrs().values() for each in addresses}
         return self.address in own or self.address.startswith("127.")
 
 
 class RayCluster:
-    """The cluster at an address; `ray` is the package, once it is joined."""
+    """The cluster at an address; `ray` is the package, once the cluster has been joined."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -43,10 +43,10 @@ class RayCluster:
         self._ours = False
 
     def join(self, config: pytest.Config) -> None:
-        """Join it.
+        """Join the cluster.
 
         Raises:
-            pytest.UsageError: it cannot be joined, or xdist is to run the checks.
+            pytest.UsageError: it cannot be joined, or xdist is set to run the checks.
         """
         if getattr(config.option, "numprocesses", None):
             raise pytest.UsageError(
@@ -59,7 +59,7 @@ class RayCluster:
 
     def _join(self) -> None:
         try:
-            import ray  # noqa: PLC0415 - only where it is asked for
+            import ray  # noqa: PLC0415 - optional: only with --gym-ray
         except ImportError:
             raise NoCluster("Ray is not installed here; python -m pip install ray, in the cluster's version") from None
         self.ray = ray
@@ -69,35 +69,35 @@ class RayCluster:
         try:
             with warnings.catch_warnings(action="ignore"):
                 ray.init(address=self._address, configure_logging=False, log_to_driver=False)
-        except Exception as error:  # noqa: BLE001 - Ray raises whatever its layers do: all mean that it is not joined
+        except Exception as error:  # noqa: BLE001 - Ray lets errors of any of its layers through: each means that we have not joined
             first = next(iter(str(error).splitlines()), type(error).__name__)
             fix = "Ray's version must be the cluster's, and where that asks for a token, RAY_AUTH_MODE=token be set"
             raise NoCluster(f"the cluster cannot be joined: {first}; {fix}") from None
         self._ours = True
 
     def nodes(self) -> Iterator[Node]:
-        """Those that are alive and run tasks."""
+        """The nodes that are alive and run tasks."""
         for each in self.ray.nodes():
             if each["Alive"] and each["Resources"].get("CPU", 0) >= 1:
                 yield Node(each["NodeID"], each["NodeManagerAddress"])
 
     def on(self, node: Node) -> Any:
-        """What Ray calls the strategy of running something on this node and nowhere else."""
+        """The Ray scheduling strategy that runs something on this node and nowhere else."""
         strategies = import_module("ray.util.scheduling_strategies")
         return strategies.NodeAffinitySchedulingStrategy(node.id, soft=False)
 
     def leave(self) -> None:
-        """Leave it, unless it was joined before us."""
+        """Leave the cluster, unless somebody else had joined it before us."""
         if self._ours:
             self.ray.shutdown()
             self._ours = False
 
 
 def _ensure_there(address: str) -> None:
-    """Try an address that names a host, since Ray itself waits for a minute.
+    """Try to connect to an address that names a host: Ray itself would wait for a minute.
 
     Raises:
-        NoCluster: nothing accepts the connection.
+        NoCluster: nothing accepts connections there.
     """
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if not colon:

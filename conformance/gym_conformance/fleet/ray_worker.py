@@ -1,8 +1,8 @@
-"""A pytest run inside a Ray task: a worker as xdist's are, which tells its reports in a file, a JSON line each.
+"""A pytest run inside a Ray task: a worker like those of xdist, which writes its reports to a file, one JSON line each.
 
 Run as a script, it reads one JSON line, `{"arguments": [...], "nodes": [...], "told": PATH}`: the command line of the
-run that it is part of, which of its items to run, and the file. On stdin, since arguments may hold secrets; and it ends
-when its input does: then the task that started it is gone.
+main run, the node ids of the items to run, and the file. They come on stdin because arguments may hold secrets. The
+worker ends at end of input, which means that the task that started it is gone.
 """
 
 import json
@@ -21,16 +21,16 @@ from typing import Any, Final, TextIO
 
 import pytest
 
-#: Characters of what it printed that are told when it fails.
+#: How many characters of a worker's output to show when it fails.
 _TAIL: Final = 2000
 
-#: Seconds between two looks whether it has ended.
+#: Seconds between checks whether the worker has ended.
 _LOOK: Final = 0.1
 
 
 @dataclass(frozen=True)
 class WorkerReport:
-    """What a task says: the worker's lines, how it ended as pytest does, the end of what it printed, and on which node."""
+    """The result of a task: the worker's lines, pytest's exit status, the end of its output, and the node it ran on."""
 
     lines: tuple[dict[str, Any], ...]
     code: int
@@ -39,10 +39,10 @@ class WorkerReport:
 
 
 def judge(arguments: Sequence[str], folder: str, nodes: Sequence[str]) -> WorkerReport:
-    """The task: run these items in a process of its own, which may die of them.
+    """The Ray task: run these items in a separate process, so that a crash does not take Ray's own down.
 
     Raises:
-        OSError: the folder is not there.
+        OSError: the folder does not exist.
     """
     with TemporaryDirectory() as kept:
         told, printed = Path(kept, "told"), Path(kept, "printed")
@@ -57,15 +57,15 @@ def judge(arguments: Sequence[str], folder: str, nodes: Sequence[str]) -> Worker
             process.stdin.write(json.dumps(order) + "\n")
             process.stdin.flush()
             while (code := process.poll()) is None:
-                time.sleep(_LOOK)  # Ray cancels by an interrupt that waits for Python's next step
+                time.sleep(_LOOK)  # Ray cancels by an interrupt, which Python only notices between two steps
         finally:
-            process.kill()  # its server has a guard, which outlives it
+            process.kill()  # the guard of its server outlives it, and stops the server
         lines = tuple(json.loads(line) for line in told.read_text().splitlines(keepends=True) if line.endswith("\n"))
         return WorkerReport(lines, code, printed.read_text(errors="replace")[-_TAIL:], gethostname())
 
 
 class Worker:
-    """The plugin that makes a run a worker: only the given items, and their reports to `out`."""
+    """The pytest plugin of a worker: it runs only the given items, and writes their reports to `out`."""
 
     def __init__(self, nodes: Collection[str], out: TextIO) -> None:
         self._nodes = nodes
@@ -74,23 +74,23 @@ class Worker:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_configure(self, config: Any) -> None:
-        """Be what plugins take for a worker, before they are configured: they write no files of their own then."""
+        """Look like an xdist worker before other plugins are configured, so that they write no files of their own."""
         self._config = config
         config.workerinput, config.workeroutput = {"workerid": "ray"}, {}
         config.option.gym_ray = None
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Keep what this worker is to run."""
+        """Keep only the items of this worker."""
         items[:] = [item for item in items if item.nodeid in self._nodes]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Tell a report."""
+        """Write a report."""
         self._tell(report=self._config.hook.pytest_report_to_serializable(config=self._config, report=report))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_sessionfinish(self) -> Generator[None, object, object]:
-        """Tell what else there is, after all that end with the session."""
+        """Write the remaining data of the session, after all other plugins have finished it."""
         result = yield
         self._tell(output=self._config.workeroutput)
         return result
@@ -106,7 +106,7 @@ def _end_with(parent: TextIO) -> None:
 
 
 def main() -> int:
-    """Run as told on stdin."""
+    """Run what stdin specifies."""
     order = json.loads(sys.stdin.readline())
     Thread(target=_end_with, args=(sys.stdin,), daemon=True).start()
     with Path(order["told"]).open("w", encoding="utf-8") as out:

@@ -1,8 +1,8 @@
-"""What a run of several servers has found so far, on disk: what is finished need not be judged again.
+"""Findings of a run of several servers, saved to disk so that finished servers need not be judged again.
 
-`.gym-conformance/fleet.jsonl`, where pytest was started, has a line for each check, appended as it ends, so that whatever ends the
-run leaves all lines before. A server is finished where one run has a line for each check that is wanted of it now, and
-neither its own files nor the options have changed since.
+`.gym-conformance/fleet.jsonl`, in the folder where pytest was started, has a line for each check, appended as the check
+ends, so that it is up to date however the run ends. A server is finished if a single run has a line for each check that
+is now selected, and neither the server's own files nor the options have changed since.
 """
 
 import json
@@ -28,7 +28,7 @@ from gym_conformance.trials.check import Check
 
 @dataclass(frozen=True)
 class Earlier:
-    """What an earlier run found on one server: findings by check, and, as reports have them, target, effort, latency."""
+    """What an earlier run found on one server: findings by check; target, effort and latency as reports have them."""
 
     findings: Mapping[str, list[Finding]]
     target: Mapping[str, Any]
@@ -38,7 +38,7 @@ class Earlier:
 
 
 class Resumed:
-    """A target as an earlier run found it: nothing is judged again."""
+    """A target with the findings of an earlier run: nothing is judged again."""
 
     def __init__(self, target: Target, earlier: Earlier) -> None:
         self.name = target.name
@@ -48,17 +48,17 @@ class Resumed:
         self._latency = earlier.latency
 
     def judge(self, check: Check, schedule: Schedule | None = None) -> list[Finding]:
-        """What was found."""
-        del schedule  # a replay is of one server
+        """The findings of an earlier run."""
+        del schedule  # replays are for one server only
         return self._earlier.findings[check.id]
 
     def statistics(self, check: Check) -> str:
-        """Nothing: they are not kept."""
+        """An empty string: statistics are not saved."""
         del check
         return ""
 
     def travelling(self, findings: Sequence[Finding], process: str, *, own_fault: bool = False) -> dict[str, Any]:
-        """As it travelled before, and that it is from an earlier run."""
+        """The data as they travelled then, marked as coming from an earlier run."""
         earlier = self._earlier
         latency, self._latency = self._latency, []
         return {
@@ -72,11 +72,11 @@ class Resumed:
         }
 
     def close(self) -> None:
-        """Nothing was started."""
+        """Do nothing: no server was started."""
 
 
 class Ledger:
-    """The file. Many may read it; the process that gathers what is found writes it."""
+    """The file. Many processes may read it; only the one that gathers the findings writes it."""
 
     def __init__(self, start: Path, options: Options) -> None:
         self.path = start / FOLDER / "fleet.jsonl"
@@ -85,26 +85,26 @@ class Ledger:
         self._lines: list[dict[str, Any]] | None = None
 
     def begin(self, *, resume: bool) -> None:
-        """Make ready to write; unless resumed, what an earlier run found is dropped.
+        """Prepare for writing; unless `resume`, discard the findings of earlier runs.
 
         Raises:
-            OSError: nothing can be written there.
+            OSError: the file cannot be written.
         """
         write_whole(own_folder(self.path.parent) / ".gitignore", "*\n")
         if not resume:
             self.path.unlink(missing_ok=True)
         elif self.path.exists():
-            append_line(self.path, "")  # the last line may have no end
+            append_line(self.path, "")  # the last line may lack its newline
 
     def write(self, found: Mapping[str, Any]) -> None:
-        """Append what one check found, as it travels with pytest's report; our own failure is not kept."""
+        """Append one check's findings, in the form that travels with pytest's report; internal errors are left out."""
         if found["own_fault"]:
             return
         line = json.dumps({"run": self._run, "mark": self._marks[found["name"]], **found})
         append_line(self.path, line)
 
     def earlier(self, name: str, wanted: Collection[str]) -> Earlier | None:
-        """What was found on a server by the last run that has all checks that are wanted; None where none has."""
+        """The findings on a server of the last run that has all the checks in `wanted`; None if there is none."""
         if self._lines is None:
             self._lines = list(_lines(self.path))
         its = (line for line in self._lines if (line["name"], line["mark"]) == (name, self._marks[name]))
@@ -126,7 +126,7 @@ def _earlier(lines: list[dict[str, Any]]) -> Earlier:
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The lines that are whole: the run may have ended in the middle of the last one."""
+    """The complete lines: a run may have ended while it wrote the last one."""
     if not path.is_file():
         return
     for text in read_lines(path):
@@ -139,7 +139,7 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _is_ours(line: Any) -> bool:
-    """Whether it is what `Ledger.write` writes, as far as it is read again: in this folder anybody may have changed it."""
+    """Whether a line has the form that `Ledger.write` writes, as far as we read it: the file may have been edited."""
     try:
         process, requests, seconds = line["effort"]
         for sample in line["latency"]:
@@ -162,7 +162,7 @@ def _check(line: Mapping[str, Any]) -> str:
 
 
 def _mark(env: Env, options: Options) -> str:
-    """Changes with whatever would change what is found: our version, the options, the env's own files."""
+    """A hash of all that could change the findings: our version, the options, and the env's own files."""
     shown = replace(
         options,
         envs=(),

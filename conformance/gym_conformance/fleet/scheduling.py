@@ -1,23 +1,23 @@
-"""Many targets over xdist's workers: the unit of work is one target, whose checks all go to one worker."""
+"""Scheduling of many targets on xdist's workers: all checks of a target go to the same worker."""
 
 from collections import Counter
 from typing import Any, Final
 
 from gym_conformance.plugin.check_items import target_of
 
-#: A target that so many workers have died of is left: the next one would, too.
+#: Give up a target after it has killed this many workers: it would kill the next one, too.
 DEATHS: Final = 2
 
 
 def allow_restarts(config: Any, targets: int) -> None:
-    """Let xdist replace every worker that a target may cost, unless the user says how many; its own limit is 4 each."""
+    """Let xdist replace each worker that a target may kill, unless the user sets a limit; xdist's is 4 each."""
     option = config.option
     if getattr(option, "numprocesses", None) and option.maxworkerrestart is None:
         option.maxworkerrestart = str(4 * option.numprocesses + DEATHS * targets)
 
 
 def scheduler(config: Any, log: Any) -> Any:
-    """A scheduler that keeps a target together, and gives other tests out one by one."""
+    """A scheduler that keeps the items of a target together, and hands out other tests one by one."""
     from xdist.scheduler import LoadScopeScheduling  # noqa: PLC0415 - xdist is optional
 
     class TargetScheduling(LoadScopeScheduling):  # type: ignore[misc, unused-ignore]
@@ -29,7 +29,7 @@ def scheduler(config: Any, log: Any) -> Any:
             return target_of(nodeid) or nodeid
 
         def remove_node(self, node: Any) -> Any:
-            """Take back what a worker has not done; xdist's own way runs the test that it died of again, and again."""
+            """Take back a worker's unfinished items; xdist itself would run the test that killed it over and over."""
             workload = self.assigned_work.pop(node)
             pending = [(unit, item) for unit in workload.values() for item, done in unit.items() if not done]
             if not pending:
@@ -44,7 +44,7 @@ def scheduler(config: Any, log: Any) -> Any:
             return died
 
         def _assign_work_unit(self, node: Any) -> None:
-            """Give a target to a worker that has collected; xdist's own way fails on one that replaces a dead one and has not yet."""
+            """Assign a target to a worker that has collected; xdist itself fails on replacements that have not yet."""
             if node in self.registered_collections:
                 super()._assign_work_unit(node)
 

@@ -1,4 +1,4 @@
-"""Many targets on the terminal in the end: a table, what matters most first."""
+"""The summary table of a run of several targets, worst first."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, Final
@@ -8,7 +8,7 @@ from gym_conformance.printable import counted
 from gym_conformance.reports.fleet_table import FleetRow, ordered
 from gym_conformance.reports.report import Conclusion
 
-#: How a target's line is coloured.
+#: The colour of a line, by the target's outcome.
 COLOURS: Final = {
     Conclusion.UNFIT: "red",
     Conclusion.UNTESTABLE: "red",
@@ -22,9 +22,9 @@ _NO_VERDICT: Final = "no verdict"
 
 
 def write_table(terminal: Any, tallies: Mapping[str, Tally], *, resumed: int) -> None:
-    """The table, and how many are fit; what failed stands among pytest's failures.
+    """Write the table, and how many targets are fit; pytest's own failures section shows what failed.
 
-    `resumed` says of how many an earlier run's findings are shown.
+    `resumed`: how many targets have their findings from an earlier run.
     """
     if ran := {name: tally for name, tally in tallies.items() if tally.found or tally.died}:
         terminal.write_sep("=", "gym conformance")
@@ -44,7 +44,7 @@ def write_table(terminal: Any, tallies: Mapping[str, Tally], *, resumed: int) ->
 
 
 def _write_changes(terminal: Any, lines: list[FleetRow]) -> None:
-    """What changed since an earlier report, on each target where anything did."""
+    """Write what changed on each target since an earlier report, if anything did."""
     since = [(line.name, line.report.since) for line in lines if line.report.since]
     if since:
         none = "" if any(each.all for _, each in since) else " no difference"
@@ -61,14 +61,14 @@ def _effort(tallies: Collection[Tally]) -> str:
 
 
 def said_of(line: FleetRow, tally: Tally) -> str:
-    """The outcome in a word or two: a fault of the suite's own costs the target its verdict."""
+    """The outcome in a word or two; an internal error of the suite leaves a target without a verdict."""
     return _NO_VERDICT if tally.own_fault else line.said
 
 
 def _write_lines(terminal: Any, lines: list[FleetRow], tallies: Mapping[str, Tally]) -> None:
     rows = [(line.name, said_of(line, tallies[line.name]), line.kind, line.counts) for line in lines]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    room = max(20, terminal._tw.fullwidth - sum(widths) - 2 * len(widths))  # noqa: SLF001 - as pytest's own do
+    room = max(20, terminal._tw.fullwidth - sum(widths) - 2 * len(widths))  # noqa: SLF001 - pytest's own plugins do so, too
     for line, row in zip(lines, rows, strict=True):
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
         first = line.first if len(line.first) <= room else line.first[: room - 1] + "…"

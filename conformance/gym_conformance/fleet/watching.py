@@ -1,6 +1,6 @@
-"""`--gym-watch`: judge again when a file of the env changes, the checks that failed first, until Ctrl-C.
+"""`--gym-watch`: judge again whenever a file of the env changes, failed checks first, until Ctrl-C.
 
-Each verdict is a pytest run of its own, with the same arguments; this process only looks at files in between.
+Each verdict is a separate pytest run with the same arguments; in between, this process only polls the files.
 """
 
 import hashlib
@@ -21,24 +21,25 @@ from gym_conformance.options import Options
 from gym_conformance.plugin.command_line import options_of
 from gym_conformance.printable import printable
 
-#: Set for the runs within, which watch nothing themselves, whatever the ini file's addopts say.
+#: Set for the runs that we start, so that they do not watch in turn even if the ini file's addopts say so.
 WITHIN: Final = "GYM_CONFORMANCE_WATCHED"
 
-#: Seconds between two looks; files must then stay as they are for as long: an editor saves several, one by one.
+#: Seconds between polls. Files must then stay the same for as long, since editors save several one after another.
 _EVERY: Final = 0.3
 
-#: What an env is made of. Other files are what it writes: logs, databases, caches.
+#: Files that an env consists of. Others are what it writes: logs, databases, caches.
 _SOURCES: Final = frozenset(
     {".py", ".yaml", ".yml", ".json", ".jsonl", ".toml", ".txt", ".md", ".cfg", ".ini", ".csv", ".sql", ".sh"}
 )
 
-#: Folders of no sources: environments and what tools leave behind; hidden ones are left out, too.
+#: Folders without sources: environments, and what tools leave behind. Hidden folders are skipped, too.
 _ASIDE: Final = frozenset({"__pycache__", "node_modules", "venv", "results", "outputs", "logs"})
 
-#: More files than an env has, in a folder that holds something else; and one that is larger is held to its time alone.
+#: The most files to watch: a folder with more holds something else. And bytes of a file above which only its
+#: modification time is compared, not its content.
 _MOST, _LARGE = 5_000, 4 << 20
 
-#: Seconds that a run is given to end after Ctrl-C.
+#: Seconds that a run has to end after Ctrl-C.
 _PATIENCE: Final = 20.0
 
 _Stamp = tuple[int, int]
@@ -46,17 +47,17 @@ Files = Mapping[Path, _Stamp]
 
 
 class Watched:
-    """The files that an env is made of, and what they were like when they were last judged."""
+    """The files that an env consists of, with their state when it was last judged."""
 
     def __init__(self, roots: Collection[Path], written: Collection[Path]) -> None:
-        """Take them as they are now; `written` are files that the runs write themselves."""
+        """Record the files as they are now; `written` are files that the runs write themselves."""
         self.roots = tuple(roots)
         self.written = {path.resolve() for path in written}
         self.files = self._now()
         self._contents = {path: _digest(path) for path in self.files}
 
     def changed(self) -> tuple[Path, ...]:
-        """Files that were saved, made or removed since the last call, once they keep still."""
+        """Files that were saved, created or removed since the last call, once they no longer change."""
         now = self._now()
         if now == self.files:
             return ()
@@ -67,7 +68,7 @@ class Watched:
         return tuple(sorted(changed))
 
     def differing(self, changed: Collection[Path]) -> tuple[Path, ...]:
-        """Those whose contents are no longer what they were."""
+        """Those of the files whose contents differ from what they were."""
         found = []
         for path in changed:
             before, now = self._contents.get(path), _digest(path)
@@ -103,7 +104,7 @@ def _sources(root: Path) -> Iterator[Path]:
 
 
 def _digest(path: Path) -> bytes | None:
-    """Of its contents; None where it is not there."""
+    """A hash of the contents; None if the file does not exist."""
     try:
         if (status := path.stat()).st_size > _LARGE:
             return str(status.st_mtime_ns).encode()
@@ -121,10 +122,10 @@ def watched_files(options: Options) -> Watched:
 
 
 def watch(config: pytest.Config) -> int:
-    """Judge, and again at each change; the exit code is that of the last verdict.
+    """Judge, and judge again at each change; returns the exit code of the last verdict.
 
     Raises:
-        pytest.UsageError: an option's value cannot be used.
+        pytest.UsageError: an option has an unusable value.
     """
     try:
         watched = watched_files(options_of(config))
@@ -135,7 +136,7 @@ def watch(config: pytest.Config) -> int:
         arguments.append("--failed-first")
     command = [*ending_with_us(signal.SIGTERM), sys.executable, "-m", "pytest", *arguments]
     code = int(pytest.ExitCode.INTERRUPTED)
-    own: frozenset[Path] = frozenset()  # what changed during the last run, perhaps by the server's own hand
+    own: frozenset[Path] = frozenset()  # files that changed during the last run: the server may have written them
     try:
         while True:
             code = _judge(command, config.invocation_params.dir)
@@ -151,7 +152,7 @@ def watch(config: pytest.Config) -> int:
 
 
 def _next(watched: Watched) -> tuple[Path, ...]:
-    """Wait until something differs."""
+    """Wait until a file differs."""
     while True:
         time.sleep(_EVERY)
         if saved := watched.changed():
@@ -165,7 +166,7 @@ def _judge(command: list[str], folder: Path) -> int:
         try:
             return run.wait()
         except KeyboardInterrupt:
-            # A terminal has told it, too; anyone else has not
+            # Ctrl-C in a terminal reaches it, too; a signal from elsewhere does not
             run.send_signal(signal.SIGINT)
             try:
                 run.wait(_PATIENCE)

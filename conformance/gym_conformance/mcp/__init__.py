@@ -1,1 +1,1 @@
-"""Tools over MCP, spoken with the official client over a channel of ours; the `mcp` extra is imported on first use."""
+"""Tools over MCP: the official client, over one of our channels. The `mcp` extra is imported on first use."""

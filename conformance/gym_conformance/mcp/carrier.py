@@ -1,4 +1,4 @@
-"""Carries the official client's HTTP over a channel of ours: its deadlines, its limits, its record."""
+"""Sends the official client's HTTP requests over one of our channels, with its deadlines, limits and record."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -11,18 +11,18 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Reply, Request, reply_of
 from gym_conformance.session.server_fault import NotSent, ServerFault
 
-#: Of the client's own headers: the others are HTTP's business, or ours.
+#: The client's headers that are sent; the others belong to HTTP, or to us.
 _SENT: Final = frozenset({"accept", "content-type", "mcp-protocol-version", "mcp-session-id"})
 
-#: Stands in for what never came, so that the client does not wait for it.
+#: The JSON-RPC error that stands in for a missing answer, so that the client does not wait for one.
 _NO_ANSWER: Final = {"code": -32000, "message": "no usable answer"}
 
-#: A status, the content type, the body.
+#: Status, content type, body.
 CarriedReply = tuple[int, str, bytes]
 
 
 class NotSpoken(Exception):
-    """What came is no MCP; `expected` says what a client needs, `actual` what it got."""
+    """The reply is not MCP; `expected` says what a client needs, `actual` what it got."""
 
     def __init__(self, expected: str, actual: str, reply: Reply | None = None) -> None:
         super().__init__(f"expected {expected}, got {actual}")
@@ -34,14 +34,14 @@ class NotSpoken(Exception):
 class Carrier:
     """One client's requests to one endpoint.
 
-    A reply that the client could not use is kept in `failure` and a JSON-RPC error given in its place, since the
-    versions of the client differ in what becomes of them, and some wait for ever.
+    A reply that the client could not use is kept in `failure`, and the client gets a JSON-RPC error instead: its versions
+    differ in how they treat such a reply, and some wait for ever.
 
     Args:
-        channel: sends and records.
-        path: of the endpoint.
+        channel: sends and records the requests.
+        path: the path of the endpoint.
         headers: sent with each request, the token among them.
-        seeded: the number of the exchange whose reply those headers came from; None where we made them up.
+        seeded: the number of the exchange whose reply gave those headers; None if we made them up.
     """
 
     def __init__(self, channel: Channel, path: str, headers: Mapping[str, str], seeded: int | None = None) -> None:
@@ -52,8 +52,8 @@ class Carrier:
         self.failure: Exception | None = None
 
     async def answer(self, method: str, headers: Mapping[str, str], body: bytes) -> CarriedReply:
-        """The answer to one of the client's requests; never raises for what the server does."""
-        if method == "GET":  # no stream of the server's own: it would have no end
+        """Answer one of the client's requests; never raises for what the server does."""
+        if method == "GET":  # a stream of the server's messages, which would never end
             return 405, "", b""
         message = json.loads(body) if body else {}
         sent = {name: value for name, value in headers.items() if name.lower() in _SENT}
@@ -69,10 +69,10 @@ class Carrier:
 
 
 def expect_usable(reply: Reply, number: Any, method: str) -> None:
-    """Hold a reply to what every version of the client can use.
+    """Check that every version of the client can use a reply.
 
     Raises:
-        NotSpoken: it is an error status or a redirect, or no JSON-RPC answer to the message of this number.
+        NotSpoken: it is an error status or a redirect, or not a JSON-RPC answer with this id.
     """
     said = f"status {reply.status}, body {reply.text}" if reply.body else f"status {reply.status}, no body"
     if not is_success(reply.status):
@@ -86,7 +86,7 @@ def _answers(message: Any, number: Any) -> bool:
 
 
 def _messages(reply: Reply) -> Iterator[Any]:
-    """The messages of a reply: its JSON, or that of each of its server-sent events."""
+    """The messages of a reply: its JSON body, or the JSON of each server-sent event."""
     kind = (reply.header("content-type") or "").partition(";")[0].strip().lower()
     texts = [reply.text] if kind == "application/json" else []
     if kind == "text/event-stream":

@@ -10,41 +10,41 @@ from typing import Any, Final
 from gym_conformance.mcp.carrier import Carrier, NotSpoken
 from gym_conformance.mcp.result import McpResult, read_result
 
-#: How to get the client; said wherever it is missing.
+#: How to install the client; part of each message that it is missing.
 INSTALL: Final = "the official MCP client: pip install 'gym-conformance[mcp]'"
 
-#: Pages of `tools/list`: a server that has more never ends.
+#: The most pages of `tools/list` to read: a server that has more never ends.
 _PAGES: Final = 50
 
 
 class NotSendable(Exception):
-    """Arguments that the client cannot send, and so no agent that uses it."""
+    """Arguments that the client cannot send, and therefore no agent that uses it."""
 
 
 class McpConnection:
-    """Calls tools over MCP; every answer comes within twice the line's timeout, or not at all."""
+    """Calls tools over MCP; each answer comes within twice the channel's timeout, or not at all."""
 
     def __init__(self, session: Any, carrier: Carrier) -> None:
         self._session = session
         self._carrier = carrier
 
     async def initialize(self) -> None:
-        """Shake hands, as every client does first.
+        """Perform the MCP handshake, which comes first.
 
         Raises:
-            ServerFault: no whole reply came.
-            NotSpoken: what answers does not speak MCP.
+            ServerFault: no complete reply came.
+            NotSpoken: the endpoint does not speak MCP.
         """
         answer = await self._answered(self._session.initialize(), "initialize")
         if isinstance(answer, McpResult):
             raise NotSpoken("an answer to initialize", str(answer))
 
     async def tools(self) -> tuple[Mapping[str, Any], ...]:
-        """The tools of `tools/list`, all pages, as JSON objects.
+        """The tools of `tools/list` as JSON objects, from all pages.
 
         Raises:
-            ServerFault: no whole reply came.
-            NotSpoken: what came is no list of tools.
+            ServerFault: no complete reply came.
+            NotSpoken: the reply is no list of tools.
         """
         found: list[Mapping[str, Any]] = []
         page: dict[str, Any] = {}
@@ -60,12 +60,12 @@ class McpConnection:
         raise NotSpoken(f"an end of tools/list within {_PAGES} pages", "one more cursor")
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> McpResult:
-        """Call a tool. A tool error and a JSON-RPC error are results.
+        """Call a tool. A tool error or a JSON-RPC error is a result, too.
 
         Raises:
-            ServerFault: no whole reply came.
-            NotSpoken: what came is no result.
-            NotSendable: they hold what UTF-8 or JSON has not.
+            ServerFault: no complete reply came.
+            NotSpoken: the reply is no result.
+            NotSendable: the arguments cannot be expressed in UTF-8 or JSON.
         """
         try:
             json.dumps(arguments, ensure_ascii=False, allow_nan=False).encode()
@@ -75,7 +75,7 @@ class McpConnection:
         return answer if isinstance(answer, McpResult) else read_result(answer)
 
     async def _answered(self, asking: Awaitable[Any], method: str) -> dict[str, Any] | McpResult:
-        """The answer as JSON, or the JSON-RPC error as a result."""
+        """The answer as JSON, or a JSON-RPC error as a result."""
         carrier, seconds = self._carrier, 2 * self._carrier.channel.endpoint.timeout
         carrier.failure = None
         error: Exception | None = None
@@ -84,7 +84,7 @@ class McpConnection:
                 answer = await asking
         except TimeoutError:
             error = NotSpoken(f"an answer to {method}", f"nothing usable by the client within {seconds:g} s")
-        except Exception as raised:  # noqa: BLE001 - the client raises what it likes at what it cannot read
+        except Exception as raised:  # noqa: BLE001 - the client raises anything when it cannot read a reply
             error = raised
         if carrier.failure is not None:
             raise carrier.failure
@@ -100,7 +100,7 @@ class McpConnection:
 
 
 def missing() -> str:
-    """What is missing, and why; '' where the client can be imported. A module of the env's may stand in its way."""
+    """What is missing and why; '' if the client can be imported. One of the env's own modules may shadow it."""
     try:
         importlib.import_module("mcp.client.streamable_http")
     except ImportError as error:
@@ -110,16 +110,16 @@ def missing() -> str:
 
 @asynccontextmanager
 async def connected(carrier: Carrier) -> AsyncIterator[McpConnection]:
-    """An initialised connection, to be used and left within one task.
+    """An initialised connection, to be used and closed within one task.
 
     Raises:
-        ServerFault: no whole reply came.
-        NotSpoken: what answers does not speak MCP.
+        ServerFault: no complete reply came.
+        NotSpoken: the endpoint does not speak MCP.
     """
     streamable = importlib.import_module("mcp.client.streamable_http")
     sessions = importlib.import_module("mcp.client.session")
     failure: Exception | None = None
-    # The url is never connected to: the carrier knows where to go
+    # Nothing connects to this URL: the carrier has its own destination
     url = carrier.channel.endpoint.url + carrier.path
     try:
         async with (
@@ -133,14 +133,14 @@ async def connected(carrier: Carrier) -> AsyncIterator[McpConnection]:
                 yield connection
             except Exception as raised:  # noqa: BLE001 - the client's task groups would wrap it
                 failure = raised
-    except ExceptionGroup as group:  # a task of the client's own
+    except ExceptionGroup as group:  # raised in one of the client's own tasks
         failure = NotSpoken("answers that the client can read", f"its end: {group.exceptions[0]!r}")
     if failure is not None:
         raise failure
 
 
 def _client(streamable: Any, carrier: Carrier) -> Any:
-    """An HTTP client, of the library that this version of the official client is made for, over the carrier."""
+    """An HTTP client over the carrier, from the library that this version of the official client uses."""
     library = getattr(streamable, "httpx2", None) or streamable.httpx
 
     class Carried(library.AsyncBaseTransport):  # type: ignore[misc, name-defined]

@@ -1,4 +1,4 @@
-"""What a server serves over MCP: learned when a check first asks, so that a server without it costs one seed."""
+"""The tools that a server serves over MCP, read when a check first needs them: without MCP, this costs one seed."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,12 +13,12 @@ from gym_conformance.drift.served import ServedTool, mcp_tools
 
 @dataclass(frozen=True)
 class Offer:
-    """The offer to the sessions of the gym's first rows: a server may narrow it for each.
+    """The tools that the sessions of the gym's first rows see; a server may narrow them for each row.
 
     Attributes:
-        block: of the seed's reply; None where there is none, or nobody has asked.
-        shown: the names that a row's session was shown by `tools/list`.
-        tools: all of these tools by name, as JSON objects.
+        block: the MCP block of the seed's reply; None if there is none, or nobody has looked.
+        shown: by row, the names of the tools that `tools/list` showed to its session.
+        tools: all these tools by name, as JSON objects.
     """
 
     block: Any = None
@@ -27,32 +27,32 @@ class Offer:
 
     @property
     def endpoint(self) -> McpEndpoint | None:
-        """Where it is, as an agent understands the block."""
+        """The endpoint, read from the block as an agent reads it."""
         return read_endpoint(self.block)
 
     @cached_property
     def served(self) -> Mapping[str, ServedTool]:
-        """The tools as a server's side of drift."""
+        """The tools as the server's side of a drift comparison."""
         return mcp_tools(list(self.tools.values()))
 
     @cached_property
     def definitions(self) -> tuple[Definition, ...]:
-        """The tools as they are shown to the policy: the other side of drift."""
+        """The tools as the policy sees them: the other side of a drift comparison."""
         found = (read_definition(as_function(tool)) for tool in self.tools.values())
         return tuple(one for one in found if one is not None)
 
     def with_list(self, row: Row, listed: Iterable[Mapping[str, Any]]) -> "Offer":
-        """The offer with what a session of the row was shown besides."""
+        """The offer, extended by what was listed to a session of the row."""
         tools = {str(tool.get("name")): tool for tool in listed}
         return Offer(self.block, {**self.shown, row: frozenset(tools)}, {**tools, **self.tools})
 
     def own(self, call: Call) -> Call:
-        """A recorded call with the tool's own name."""
+        """A recorded call under the tool's own name."""
         return Call(bare_name(call.name, self.endpoint.server if self.endpoint else ""), call.arguments)
 
 
 def as_function(tool: Mapping[str, Any]) -> dict[str, Any]:
-    """A tool of `tools/list` as the function tool that an agent makes of it."""
+    """The function tool that an agent makes of a tool in `tools/list`."""
     return {
         "type": "function",
         "name": tool.get("name"),

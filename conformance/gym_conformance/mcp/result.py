@@ -1,4 +1,4 @@
-"""The result of a tool call over MCP, also as the equivalent reply of a route. Pure."""
+"""The result of a tool call over MCP, and its equivalent as the reply of an HTTP route. Pure."""
 
 import json
 from collections.abc import Mapping
@@ -11,10 +11,10 @@ class McpResult:
     """The result of `tools/call`.
 
     Attributes:
-        is_error: whether it says that the call failed; the text says how.
-        text: its text blocks, one after the other.
-        structured: its structured content; None where it has none.
-        code: that of a JSON-RPC error, which came instead of a result; None for a result.
+        is_error: whether it reports that the call failed; the text says how.
+        text: its text blocks, concatenated.
+        structured: its structured content; None if it has none.
+        code: the code of a JSON-RPC error that came instead of a result; None for a result.
     """
 
     is_error: bool
@@ -23,10 +23,10 @@ class McpResult:
     code: int | None = None
 
     def as_route(self, like: Any) -> Any:
-        """The value that a route would have answered, where `like` is what it did answer.
+        """The value that a route would have returned; `like` is what it did return.
 
-        A route's object is the structured content. Another value is text as it stands, or JSON in the text; FastMCP
-        also gives it as `{"result": value}`.
+        A route's object is the structured content. Any other value is the text, plain or as JSON; FastMCP also gives it as
+        `{"result": value}`.
         """
         if isinstance(self.structured, dict):
             wrapped = self.structured.keys() == {"result"} and not (isinstance(like, dict) and "result" in like)
@@ -44,7 +44,7 @@ class McpResult:
 
 
 def read_result(result: Mapping[str, Any]) -> McpResult:
-    """Read a `CallToolResult` (parsed JSON)."""
+    """Read a `CallToolResult`, given as parsed JSON."""
     content = result.get("content") or []
     texts = [str(block.get("text", "")) for block in content if isinstance(block, dict) and block.get("type") == "text"]
     return McpResult(result.get("isError") is True, "\n".join(texts), result.get("structuredContent"))
