@@ -1,1 +1,1 @@
-"""The only room that talks HTTP: exchanges, the transport below them, and sessions above them."""
+"""The only package that sends HTTP: exchanges, the transport below them, and sessions above them."""

@@ -1,4 +1,4 @@
-"""How long a server that is full may have a client wait: as long as it says itself, in bounds."""
+"""How long to wait for a server that is full: as long as it asks, within bounds."""
 
 import time
 from http import HTTPStatus
@@ -6,23 +6,23 @@ from typing import Final
 
 from gym_conformance.session.exchange import Reply
 
-#: Statuses that say "later": nothing has been done by then.
+#: Statuses that mean "later": the request had no effect.
 _LATER: Final = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
 
-#: Seconds that one request may wait, at once and in all; and that a run may, however many requests wait at a time.
+#: Seconds that one request may wait, per retry and in total; and that a run may wait, counting concurrent waits once.
 _AT_ONCE: Final = 10.0
 _OF_ONE: Final = 30.0
 _OF_ALL: Final = 180.0
 
-#: The least that is waited, where the server says 0.
+#: Seconds to wait at least, for a server that says 0.
 _LEAST: Final = 0.05
 
 
 class Backoff:
-    """Grants a request the time that a 429 or a 503 asks for in its `Retry-After`, and keeps count.
+    """Grants a request the delay that a 429 or a 503 asks for in `Retry-After`, and keeps a budget.
 
-    A server may have room for so many sessions, or serve so many calls a second; that is how it says so. `left` is how
-    many seconds may still be waited in a run; the time that several requests wait side by side counts once.
+    That is how a server says that it has no room for more sessions, or serves only so many calls a second. `left` is
+    how many seconds the run may still wait; concurrent waits count once.
     """
 
     def __init__(self, seconds: float = _OF_ALL) -> None:
@@ -30,9 +30,9 @@ class Backoff:
         self._until = 0.0
 
     def grant(self, reply: Reply, began: float) -> float:
-        """How many seconds to wait before the request is sent again; 0 where its reply stands.
+        """Seconds to wait before the request is sent again; 0 if its reply is final.
 
-        `began` is when it was sent first, in time.monotonic()'s seconds.
+        `began`: when it was first sent, as `time.monotonic()` has it.
         """
         asked = _asked(reply)
         now = time.monotonic()
@@ -48,8 +48,8 @@ class Backoff:
 
 
 def _asked(reply: Reply) -> float | None:
-    """The seconds that a reply asks for; None where it asks for none, or for a date."""
+    """The seconds that a reply asks for; None if it asks for none, or names a date."""
     if reply.status not in _LATER:
         return None
     said = (reply.header("retry-after") or "").strip()
-    return float(said) if said.isascii() and said.isdigit() and len(said) < 10 else None  # noqa: PLR2004 - no sane time is longer
+    return float(said) if said.isascii() and said.isdigit() and len(said) < 10 else None  # noqa: PLR2004 - none is longer

@@ -50,11 +50,11 @@ _ECHOED = 4 << 20
 
 
 class NoRoom(NotSent):
-    """What is held of large requests and replies leaves no room for more: with less beside it, it may be sent."""
+    """Large requests and replies in memory leave no room for this one; it may be sent once some are released."""
 
 
 class PathHangs(NotSent):
-    """A path that hung before was to be asked again; `last` is how it hung."""
+    """The request was not sent because its path hung before; `last` is the last hang."""
 
     def __init__(self, message: str, last: ServerFault | None = None) -> None:
         super().__init__(message)
@@ -62,11 +62,11 @@ class PathHangs(NotSent):
 
 
 class NoMoreSessions(NotSent):
-    """A seed that was taken before has been refused again and again, after seconds each time."""
+    """A seed that used to be accepted has been refused repeatedly, each time after seconds."""
 
 
 class OutOfTime(NotSent):
-    """The run has taken as long as it may."""
+    """The time limit of the run is reached."""
 
 
 class Sender(Protocol):
@@ -76,7 +76,7 @@ class Sender(Protocol):
         """Send one request, as bytes.
 
         Raises:
-            ServerFault: no whole, valid HTTP reply came within the deadline.
+            ServerFault: no complete, valid HTTP reply came within the deadline.
         """
 
     async def aclose(self) -> None:
@@ -98,7 +98,7 @@ class Endpoint:
         until: the time, as `time.monotonic()` has it, after which nothing is sent.
         bound: how many seconds the run may take until then.
         known: secrets besides those in `headers`.
-        tokens: of sessions over MCP, which are secret too.
+        tokens: MCP session tokens, which are secret too.
     """
 
     url: str
@@ -120,9 +120,9 @@ class Endpoint:
 
     def __post_init__(self) -> None:
         self._secrets: Secrets | None = None
-        self.answered: Exchange | None = None  # the last
-        self.unanswered: list[Exchange] = []  # since then, the first few
-        self.hung: dict[str, ServerFault] = {}  # by path, the last time
+        self.answered: Exchange | None = None  # the last one that was answered
+        self.unanswered: list[Exchange] = []  # the first few since then
+        self.hung: dict[str, ServerFault] = {}  # the last hang of each path
         self.held = Held()
         self.groups = Groups()
         self._under_way = 0
@@ -132,10 +132,10 @@ class Endpoint:
         self._since = 0.0
 
     def at(self, url: str, in_flight: int = 0) -> "Endpoint":
-        """The same with connections of its own and nothing sent yet: for another process of the server, or for a load.
+        """The same target with new connections and nothing sent yet, for another process of the server or for a load.
 
-        `in_flight` is for a load: so many requests may be in flight, a path is asked again however often it hung, and a
-        request that is told to wait is not sent again, so that the load sees both.
+        `in_flight`: if positive, the endpoint is for a load, which must see hangs and refusals: so many requests may be
+        in flight, a path is asked again however often it hung, and a request that is told to wait is not sent again.
         """
         transport = Transport(httpx.URL(url), deadline=self.timeout, idle=max(in_flight, IDLE_LIMIT))
         return Endpoint(
@@ -163,21 +163,21 @@ class Endpoint:
                 self.hangs = hangs
 
     def forgive(self, fault: ServerFault) -> None:
-        """Uncount this fault, if it is a hang, because its path is answered elsewhere."""
+        """Do not count this fault if it is a hang, because its path is answered elsewhere."""
         if fault.fault is Fault.HANG and fault.exchange:
             self.hangs[fault.exchange.request.path] -= 1
 
     def ensure_time(self) -> None:
-        """Ensure that the run still has time.
+        """Ensure that the run has time left.
 
         Raises:
-            OutOfTime: it has taken as long as it may.
+            OutOfTime: it has reached its time limit.
         """
         if time.monotonic() > self.until:
             raise OutOfTime(f"more time: after {self.bound:g} s the run ends (--gym-max-time)")
 
     def ensure_room(self) -> None:
-        """Ensure that the large requests and replies that are held leave room for more.
+        """Ensure that the large requests and replies in memory leave room for more.
 
         Raises:
             NoRoom: they do not.
@@ -189,20 +189,20 @@ class Endpoint:
         """The bytes of a request.
 
         Raises:
-            NotWritable: a line of it would not be one.
+            NotWritable: it contains a line break, or another byte that HTTP does not allow there.
         """
         return self._bytes.written(request)
 
     async def carry(self, request: Request, *, fresh: bool, over: Sender | None) -> Reply:
         """Send a request as soon as fewer than `in_flight` others are in flight, and count it.
 
-        If requests or replies are large, only as many are sent at once as fit in memory. A request that the server, being
-        full or asked too often, tells to come again later is sent again then, within bounds.
+        If requests or replies are large, only as many are sent at once as fit in memory. If the server, being full or
+        asked too often, says when to come again, the request is sent again then, within bounds.
 
         Raises:
-            ServerFault: no whole, valid HTTP reply came within the deadline.
-            NotWritable: a line of the request would not be one.
-            NotSent: what is held leaves no room for the reply, this machine has no connection left, or the run is out of time.
+            ServerFault: no complete, valid HTTP reply came within the deadline.
+            NotWritable: the request cannot be written as HTTP.
+            NotSent: memory has no room for the reply, this machine has no connection left, or the run is out of time.
         """
         began = time.monotonic()
         while seconds := self.backoff.grant(reply := await self._carry(request, fresh=fresh, over=over), began):
@@ -212,7 +212,7 @@ class Endpoint:
 
     async def _carry(self, request: Request, *, fresh: bool, over: Sender | None) -> Reply:
         while under_way := self._under_way:
-            size = max(self._largest, 2 * len(request.body or b""))  # it is written, and buffered for the socket
+            size = max(self._largest, 2 * len(request.body or b""))  # once as a message, once in the socket's buffer
             if under_way < self.in_flight and (under_way + 1) * size <= _AT_ONCE:
                 break
             self._done.clear()
@@ -226,7 +226,7 @@ class Endpoint:
         except ServerFault as fault:
             if fault.fault is Fault.OVERSIZED:
                 self._largest = BODY_LIMIT
-            raise fault.with_traceback(None) from None  # its frames hold what was read, for as long as it is kept
+            raise fault.with_traceback(None) from None  # its frames would keep alive what was read
         finally:
             self._under_way -= 1
             self._done.set()
@@ -234,15 +234,15 @@ class Endpoint:
                 self.seconds += time.monotonic() - self._since
         self._largest = max(self._largest, len(reply.body))
         reply = self.held.shared(reply)
-        self.ensure_room()  # many may have been sent before any was known to be large
+        self.ensure_room()  # others may have been sent before any was known to be large
         return reply
 
     async def _in_time(self, sending: Awaitable[Reply]) -> Reply:
-        """The reply, if it comes while the run has time: a request begun just before its end would take `timeout` longer."""
+        """The reply, if it comes within the run's time limit: a request sent just before may take `timeout` longer."""
         try:
             async with asyncio.timeout(self.until - time.monotonic()):
                 return await sending
-        except TimeoutError:  # the transport's own is a ServerFault
+        except TimeoutError:  # the limit of the run: the transport's own timeout is a ServerFault
             self.ensure_time()
             raise
 
@@ -255,13 +255,13 @@ class Endpoint:
 
     @property
     def secrets(self) -> Secrets:
-        """What must never be shown: secrets that are `known`, the user's headers, and sessions' MCP tokens."""
+        """What must never be shown: `known` secrets, the user's headers, and MCP session tokens."""
         if self._secrets is None:
             self._secrets = reduce(or_, self.tokens, self.known | Secrets.of_headers(self.headers))
         return self._secrets
 
     def heard(self, request: Request, reply: Reply) -> None:
-        """Remember the token in a seed's reply, so that it is never shown."""
+        """Remember the token in a seed's reply, so that it is redacted."""
         if request.path == SEED_SESSION and b'"headers"' in reply.body and reply.is_json:
             endpoint = read_endpoint(block_of(reply.json()))
             if endpoint and endpoint.headers:
@@ -331,7 +331,7 @@ class Channel:
         return exchange
 
     async def _belongs_in_a_group(self, request: Request) -> bool:
-        """Whether it is scored only together with others, in which case it did not hang."""
+        """Whether it is scored only together with others: then it did not hang."""
         if not self.endpoint.groups.concern(request):
             return False
         hangs = self.endpoint.hangs.pop(request.path, 0)
@@ -382,7 +382,7 @@ class Channel:
         return endpoint.answered
 
     def record(self, request: Request, reply: Reply) -> Exchange:
-        """Record a request, and its reply, that was not sent over this channel."""
+        """Record a request that was not sent over this channel, with its reply."""
         self.sent += 1
         reply = self.endpoint.held.shared(reply)
         return self._record(Exchange(self.sent, request, reply), reply)
@@ -395,7 +395,7 @@ class Channel:
         return exchange
 
     def _lighten(self) -> None:
-        """Shorten the oldest replies to their beginning, until half of the bytes are left."""
+        """Cut the oldest replies to their beginning, until half of the bytes are left."""
         self._replies = sum(one.reply_bytes for one in self.exchanges)
         for at, one in enumerate(self.exchanges[:-1]):
             if self._replies <= _REPLIES // 2:
@@ -404,7 +404,7 @@ class Channel:
             self._replies -= one.reply_bytes - self.exchanges[at].reply_bytes
 
     def adopt(self, exchange: Exchange) -> None:
-        """Record an exchange of another channel, unless it is here already, since it belongs to the reproduction."""
+        """Record an exchange of another channel that belongs to the reproduction, unless it is recorded already."""
         if exchange not in self.exchanges:
             self.sent += 1
             self.exchanges.append(replace(exchange, number=self.sent))
@@ -414,17 +414,17 @@ class Channel:
         self.exchanges.remove(exchange)
 
     def reply_to(self, request: Request) -> Coroutine[Any, Any, Reply]:
-        """Send one request unchanged, and do not record it.
+        """Send one request as it is, without recording it.
 
         Raises:
-            ServerFault: no whole, valid HTTP reply came within the deadline.
+            ServerFault: no complete, valid HTTP reply came within the deadline.
         """
         return self.endpoint.carry(request, fresh=self._fresh, over=self._over)
 
 
 @asynccontextmanager
 async def apart(channel: Channel) -> AsyncIterator[Channel]:
-    """A channel with the same record that has connections of its own until the block ends."""
+    """A channel that shares this one's record, but has its own connections until the block ends."""
     endpoint = channel.endpoint
     async with Transport(httpx.URL(endpoint.url), deadline=endpoint.timeout) as transport:
         yield Channel(endpoint, over=transport, record=channel)

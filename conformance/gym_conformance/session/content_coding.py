@@ -1,27 +1,27 @@
-"""One content coding at most, decoded here and never beyond a limit.
+"""Decodes a body with at most one content coding, and never beyond a limit.
 
-HTTP clients decode whatever the reply names, however often, before their caller can look: 234 bytes under three gzips
-make a gigabyte. zlib takes the limit itself, so no more than that is ever held.
+HTTP clients decode all codings that the reply names before the caller can look at it: 234 bytes under three gzips
+become a gigabyte. zlib takes the limit as an argument, so it never produces more than that.
 """
 
 import zlib
 
-# zlib's window bits. A server that says deflate may mean it with zlib's header (RFC 9110, 8.4.1.2) or without
+# zlib's window bits. Servers that say deflate send it with zlib's header (RFC 9110, 8.4.1.2) or without
 _GZIP = (16 + zlib.MAX_WBITS,)
 _WINDOWS = {b"gzip": _GZIP, b"x-gzip": _GZIP, b"deflate": (zlib.MAX_WBITS, -zlib.MAX_WBITS)}
 
 
 def decoded(body: bytes, coding: bytes, limit: int) -> bytes:
-    """The body without its content coding; gzip's first member, as httpx and urllib read it.
+    """The body without its content coding; of gzip, only the first member, as httpx and urllib read it.
 
     Args:
-        body: As sent, at most `limit` bytes.
-        coding: The Content-Encoding, in lower case.
-        limit: How many bytes it may decode to.
+        body: the body as sent, at most `limit` bytes.
+        coding: the Content-Encoding, in lower case.
+        limit: how many bytes it may decode to.
 
     Raises:
-        OverflowError: It decodes to more.
-        ValueError: It is coded more than once, by what was never asked for, or not as it says.
+        OverflowError: it decodes to more.
+        ValueError: it has several codings, one that was not requested, or is not in the coding that it declares.
     """
     codings = [name for part in coding.split(b",") if (name := part.strip()) not in {b"", b"identity"}]
     if not body or not codings:

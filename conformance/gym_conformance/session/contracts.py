@@ -1,6 +1,6 @@
 """Session contracts: how a client opens a session, calls tools in it, has it verified, and closes it.
 
-A check asks a `Session`, never which contract it is under.
+Checks use a `Session` without knowing which contract it follows.
 """
 
 import json
@@ -21,7 +21,7 @@ JSON_HEADERS = {"Content-Type": "application/json"}
 
 
 class CookieHabit(Enum):
-    """Whose habits with cookies a session has."""
+    """Which client's treatment of cookies a session imitates."""
 
     REPLACING = "an agent that replaces its cookies with those of each reply"  # simple_agent/app.py, 0.4.0
     KEEPING = "a client that keeps the cookies of the seed"  # Verifiers' NeMo Gym taskset, 0.3.0 and 0.4.0
@@ -29,49 +29,49 @@ class CookieHabit(Enum):
 
 
 class Session(Protocol):
-    """One open session; `channel` is what its requests go over."""
+    """One open session; `channel` sends its requests."""
 
     channel: Channel
 
     @property
     def id(self) -> str | None:
-        """The session's id where a client can see it."""
+        """The session's id, if a client can see it."""
 
     async def seed(self) -> Exchange:
-        """Seed the session, again where it was seeded before."""
+        """Seed the session; a session that was seeded already is seeded again."""
 
     async def call(self, call: Call) -> Exchange:
         """Run one tool call as the agent does."""
 
     async def call_raw(self, tool: str, body: bytes | None) -> Exchange:
-        """Post these bytes, or no body at all, where the tool's calls go."""
+        """Post these bytes, or no body, to the tool's route."""
 
     async def verify(self, response: Mapping[str, Any], **fields: Any) -> Exchange:
-        """Have the response scored, with `fields` beside the row's own."""
+        """Have the response scored; `fields` are sent in addition to those of the row."""
 
     async def send(self, request: Request) -> Exchange:
-        """Send any request within the session."""
+        """Send any request in the session."""
 
     def shared(self) -> "Session":
-        """The same session in the hands of a second client, which was given what the first one has now."""
+        """The same session for a second client, which has what the first one has now."""
 
     async def close(self) -> Exchange | None:
-        """Release the session; None where the contract knows no request for it."""
+        """Close the session; None if the contract has no request for that."""
 
 
 class SessionContract(Protocol):
-    """How sessions are made under one contract."""
+    """How sessions work under one contract."""
 
     @property
     def name(self) -> str:
-        """As the report names it."""
+        """The contract's name, for reports."""
 
     def session(self, channel: Channel, row: Row, habit: CookieHabit = CookieHabit.REPLACING) -> Session:
-        """A session that is not seeded yet."""
+        """A new session, not yet seeded."""
 
 
 def post(path: str, body: Any, cookies: Cookies = NO_COOKIES) -> Request:
-    """A POST of JSON. ASCII only, so that a lone surrogate travels as the escape that JSON allows."""
+    """A POST of JSON, in ASCII only, so that a lone surrogate is sent as the escape that JSON allows."""
     return Request("POST", path, json.dumps(body, separators=(",", ":")).encode(), JSON_HEADERS, cookies)
 
 
@@ -79,7 +79,7 @@ Client = TypeVar("Client", bound="CookieSession")
 
 
 class CookieSession:
-    """A session that a signed cookie names."""
+    """A session that is identified by a signed cookie."""
 
     def __init__(self, channel: Channel, row: Row, habit: CookieHabit) -> None:
         self.channel = channel
@@ -90,11 +90,11 @@ class CookieSession:
 
     @property
     def id(self) -> str | None:
-        """The id inside the cookie, where Starlette signed it."""
+        """The id inside the cookie, if Starlette signed it."""
         return self.cookies.session_id
 
     async def seed(self) -> Exchange:
-        """`POST /seed_session` with the whole row; the cookies of the first are the session's from now on."""
+        """`POST /seed_session` with the whole row; the cookies of the first reply are the session's from then on."""
         request = Request("POST", SEED_SESSION, self.row.body, JSON_HEADERS, self.cookies)
         return self._seeded(await self.channel.send(request))
 
@@ -104,7 +104,7 @@ class CookieSession:
         return exchange
 
     async def call(self, call: Call) -> Exchange:
-        """`POST /<tool>` with the arguments as body."""
+        """`POST /<tool>` with the arguments as the body."""
         return await self.send(post(tool_path(call.name), call.arguments))
 
     async def call_raw(self, tool: str, body: bytes | None) -> Exchange:
@@ -112,19 +112,19 @@ class CookieSession:
         return await self.send(Request("POST", tool_path(tool), body, {} if body is None else JSON_HEADERS))
 
     async def verify(self, response: Mapping[str, Any], **fields: Any) -> Exchange:
-        """`POST /verify` with row | response, which gets an id if it has none."""
+        """`POST /verify` with row | response; the response gets an id if it has none."""
         response = self._named(response)
         if fields or "response" in self.row.data:
             return await self.send(post(VERIFY, {**self.row.data, **fields, "response": response}))
-        # the row, which is written once, but for its last brace
+        # the row, serialised only once, without its closing brace
         written = json.dumps(response, separators=(",", ":")).encode()
         body = b'%b,"response":%b}' % (self.row.body[:-1], written)
         return await self.send(Request("POST", VERIFY, body, JSON_HEADERS))
 
     def _named(self, response: Mapping[str, Any]) -> Mapping[str, Any]:
-        """An id that no other response has, as a model server gives; the same for what is sent again in this session.
+        """The response with a unique id, as a model server gives; within a session, the same response keeps its id.
 
-        A server may keep the reward of a response, to answer as before where it is sent again.
+        A server may store the reward under that id, to give the same answer when the response is sent again.
         """
         if response.get("id") != UNNAMED:
             return response
@@ -132,20 +132,20 @@ class CookieSession:
         return {**response, "id": f"resp_{digest.hexdigest()}"}
 
     def shared(self) -> "CookieSession":
-        """Another client with the cookies of this one."""
+        """A second client with the same cookies."""
         return self._known_to(CookieSession(self.channel, self.row, self.habit))
 
     def _known_to(self, other: Client) -> Client:
-        """What another client of this session has been given of it."""
+        """The cookies of this session that another client of it has."""
         other.cookies, other.nonce = self.cookies, self.nonce
         return other
 
     async def close(self) -> Exchange | None:
-        """Cookie sessions have no end."""
+        """Nothing: cookie sessions have no close request."""
         return None
 
     async def send(self, request: Request) -> Exchange:
-        """Send any request with the session's cookies, and treat the reply's as the client does."""
+        """Send any request with the session's cookies, and treat those of the reply as the client does."""
         exchange = await self.channel.send(
             Request(request.method, request.path, request.body, request.headers, self.cookies)
         )
@@ -162,5 +162,5 @@ class CookieContract:
     name = "cookie"
 
     def session(self, channel: Channel, row: Row, habit: CookieHabit = CookieHabit.REPLACING) -> CookieSession:
-        """A session that is not seeded yet and has no cookie."""
+        """A new session, not yet seeded, without a cookie."""
         return CookieSession(channel, row, habit)

@@ -1,9 +1,9 @@
-"""Exchanges as shell commands that anyone can run: what a finding is reproduced with.
+"""Exchanges as shell commands that anyone can run, to reproduce a finding.
 
-Cookies travel as in the real exchange: each curl dumps its reply's headers (`-D 1.head`), and a later one sends the
-cookies that are in such a file (`-b 1.head`), so that a script works on a fresh server, where the ids are others. The
-ids of typed sessions are made anew each time. A header that an earlier reply gave, such as a session's token, is
-looked up in that reply (`tee 1.json`). A rollout that is scored only in a group is sent while a loop sends the others.
+Cookies travel as in the real exchange: each curl saves the headers of its reply (`-D 1.head`), and later ones send the
+cookies in such a file (`-b 1.head`), so that the script also works on a fresh server, which assigns other ids. The ids
+of typed sessions are generated anew on each run. A header whose value an earlier reply gave, such as a session's token,
+is read from that reply (`tee 1.json`). If a rollout is scored only in a group, a loop sends the rest of the group.
 """
 
 import base64
@@ -18,27 +18,27 @@ from urllib.parse import quote as percent_encoded
 from gym_conformance.redaction import NO_SECRETS, Secrets
 from gym_conformance.session.exchange import Exchange, Request
 
-#: Longer bodies stand in files, so that a command fits on a screen; of those the longer ones are packed.
+#: Bytes above which a body goes into a file, so that a command fits on a screen, and above which that is compressed.
 _INLINE_BYTES = 400
 _PLAIN_BYTES = 4_000
 
-#: How a command names the file of a body: last, or where a session's id in it is replaced, or the reply is kept, too.
+#: The body's file in a command: at its end, or before the replacement of a session id or the saving of the reply.
 _BODY_FILE = re.compile(r"[\d-]+\.body(?=\)?(?: \| tee \d+\.json| & done)?$)")
 _MAKES_FILE = "printf %s "
 
-#: Bytes that stand for themselves between $' and '.
+#: Bytes that need no escape between $' and '.
 _PLAIN = frozenset(range(0x20, 0x7F)) - frozenset(b"'\\#")
 
-#: As `contract.typed` makes them.
+#: The form that `contract.typed` gives to session ids.
 _SESSION_ID = re.compile(rb"resources-session-[0-9a-f]{32}")
 
-#: The name of a header that may stand unquoted: a server chose it.
+#: Header names that need no quotes; others may be chosen by a server.
 _TAME = re.compile(r"[A-Za-z0-9-]+")
 
 #: See `printable`.
 _RUNNERS = re.compile(r"##(?=\w*\[)")
 
-#: What a path may hold as it is; a server that names one of its own may put anything there.
+#: Characters that are not escaped in a path: a server that names its own paths may put anything there.
 _IN_URLS = "".join(map(chr, range(0x20, 0x7F)))
 
 _PREAMBLE = 'cd "$(mktemp -d)"'
@@ -51,15 +51,15 @@ def curl_script(
     timeout: float = 60,
     secrets: Secrets = NO_SECRETS,
 ) -> list[str]:
-    """The shell commands, one a line, that send the same requests.
+    """The shell commands, one per line, that send the same requests.
 
     Args:
-        exchanges: what to repeat, in order.
-        base_url: the target's URL, path prefix included.
-        header_names: headers the user gave; their values are secrets, so the commands read them from the
+        exchanges: the exchanges to repeat, in order.
+        base_url: the target's URL, with its path prefix.
+        header_names: headers that the user gave; their values are secret, so the commands read them from the
             environment: `Authorization` from `$GYM_HEADER_AUTHORIZATION`.
-        timeout: seconds after which curl gives up.
-        secrets: what is left out of paths, headers, cookies and bodies.
+        timeout: of each request, in seconds.
+        secrets: redacted in paths, headers, cookies and bodies.
     """
     exchanges = [
         replace(
@@ -72,7 +72,9 @@ def curl_script(
     fresh = _fresh(exchanges)
     wanted = {exchange.request.cookies.origin for exchange in exchanges} - {None}
     lent = {number for exchange in exchanges for number in exchange.request.borrowed.values()}
-    shared = [f'-H "{name}: ${{{environment_name(name)}:?}}"' for name in header_names]  # says so where it is not set
+    shared = [
+        f'-H "{name}: ${{{environment_name(name)}:?}}"' for name in header_names
+    ]  # the shell complains if it is not set
     commands = []
     for exchange in exchanges:
         file, body = _body(exchange, fresh)
@@ -90,7 +92,7 @@ def curl_script(
 
 
 def bodies_of(commands: Iterable[str]) -> dict[str, bytes]:
-    """The bodies that a script of `curl_script` puts into files, by the files' names."""
+    """The bodies that a script of `curl_script` puts into files, by file name."""
     found = {}
     for words in (split(command) for command in commands if command.startswith(_MAKES_FILE)):
         content = words[2].encode()
@@ -99,9 +101,9 @@ def bodies_of(commands: Iterable[str]) -> dict[str, bytes]:
 
 
 def with_bodies_at(commands: Iterable[str], place: str) -> list[str]:
-    """A script of `curl_script` without its long bodies, whose files have this path before their names.
+    """A script of `curl_script` without its long bodies, which it reads from files whose names are prefixed by `place`.
 
-    A relative path starts where the script was started: its first command changes to a new folder.
+    A relative path is relative to where the script is started, since its first command changes to a new folder.
     """
     before = f'"$OLDPWD"/{quote(place)}'
     short = (command for command in commands if not command.startswith(_MAKES_FILE))
@@ -109,7 +111,7 @@ def with_bodies_at(commands: Iterable[str], place: str) -> list[str]:
 
 
 def _without(request: Request, secrets: Secrets) -> Request:
-    """The request without the secrets: a JSON body is still JSON."""
+    """The request with secrets redacted; a JSON body stays JSON."""
     return replace(
         request,
         path=percent_encoded(secrets.redact(request.path), safe=_IN_URLS, errors="replace"),
@@ -132,14 +134,14 @@ def _body_without(body: bytes, secrets: Secrets) -> bytes:
 
 
 def _fresh(exchanges: Iterable[Exchange]) -> dict[str, str]:
-    """Names of shell variables that stand for the ids of typed sessions: an id that was closed is closed for ever."""
+    """Shell variables for the ids of typed sessions, by id: a closed id cannot be used again."""
     bodies = [exchange.request.body or b"" for exchange in exchanges]
     ids = dict.fromkeys(found.decode() for body in bodies for found in _SESSION_ID.findall(body))
     return {session_id: f"S{number}" for number, session_id in enumerate(ids, 1)}
 
 
 def environment_name(header: str) -> str:
-    """The environment variable that a reproduction takes a header's secret value from."""
+    """The environment variable from which a reproduction reads the secret value of a header."""
     return "GYM_HEADER_" + re.sub(r"\W", "_", header).upper()
 
 
@@ -159,7 +161,7 @@ def _curl(exchange: Exchange, base_url: str, shared: list[str], timeout: float, 
 
 
 def _others(exchange: Exchange, base_url: str, shared: list[str], timeout: float) -> list[str]:
-    """What sends the rest of a group: all alike but for their numbers, which come last in their bodies."""
+    """Commands that send the rest of a group, whose members differ only in a number at the end of the body."""
     if not exchange.group:
         return []
     file = f"{exchange.number}-1.body"
@@ -186,7 +188,7 @@ def _cookies(request: Request) -> list[str]:
 
 
 def _quoted(text: str) -> str:
-    """For bash, which sends what is no printable ASCII as the bytes that were sent, and shows none of it to a terminal."""
+    """Quoted for bash: bytes other than printable ASCII are sent as they were, but not shown to the terminal."""
     if text.isascii() and text.isprintable():
         return quote(text)
     escaped = (chr(byte) if byte in _PLAIN else f"\\x{byte:02x}" for byte in text.encode("latin-1"))
@@ -194,7 +196,7 @@ def _quoted(text: str) -> str:
 
 
 def _body(exchange: Exchange, fresh: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    """A command that makes a file of a long body, or of one that is no text; and what sends the body."""
+    """Commands that write a long or binary body to a file, and the arguments that send the body."""
     body, file = exchange.request.body, f"{exchange.number}.body"
     if body is None:
         return [], []

@@ -1,4 +1,4 @@
-"""One request and what came back, as a value."""
+"""One request and its reply, as a value."""
 
 import json
 import math
@@ -12,19 +12,19 @@ from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies, receiv
 from gym_conformance.documents import DEEPEST, bulk, parsed_bytes, too_deep
 from gym_conformance.session.server_fault import Fault
 
-#: Of an integer, its sign counted.
+#: The most characters of an integer, with its sign, that are parsed as one.
 _DIGITS = 300
 
-#: Bytes of a reply that a record of which only the requests matter still shows.
+#: Bytes of a reply that are still shown if the record is kept only for its requests.
 _BEGINNING = 4096
 
 
 @dataclass(frozen=True)
 class Request:
-    """What was sent. `cookies` stand apart from `headers`, for a reproduction must say where they came from.
+    """A request. `cookies` are kept apart from `headers` because a reproduction must say where they came from.
 
-    `borrowed` says of headers whose values a reply gave, by the number of its exchange, for the same reason. `twin` is
-    another one with the same large body.
+    For the same reason `borrowed` gives, for headers whose values came from a reply, the number of its exchange. `twin`
+    is another request with the same large body.
     """
 
     method: str
@@ -37,7 +37,7 @@ class Request:
 
     @property
     def weight(self) -> int:
-        """About how many bytes it takes."""
+        """Approximate size in memory, in bytes."""
         return 0 if self.twin else len(self.body or b"")
 
     most_weight = weight
@@ -45,9 +45,9 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back. `elapsed` is in seconds, from before the connection to the last byte.
+    """A reply. `elapsed` is in seconds, from before the connection to the last byte.
 
-    `twin` is another one with the same large body, which makes text and value of it for both.
+    `twin` is another reply with the same large body; it decodes and parses the body for both.
     """
 
     status: int
@@ -57,7 +57,7 @@ class Reply:
     twin: "Reply | None" = field(default=None, compare=False, repr=False)
 
     def header(self, name: str) -> str | None:
-        """The first header of that (lower-case) name."""
+        """The first header with this (lower-case) name."""
         return next((value for key, value in self.headers if key == name), None)
 
     @property
@@ -67,12 +67,12 @@ class Reply:
 
     @cached_property
     def text(self) -> str:
-        """The body for showing and comparing; bytes that are not UTF-8 become U+FFFD."""
+        """The body as text, for display and comparison; bytes that are not UTF-8 become U+FFFD."""
         return self.twin.text if self.twin else self.body.decode(errors="replace")
 
     @property
     def weight(self) -> int:
-        """About how many bytes it takes with what was made of it by now: its text, and its value."""
+        """Approximate size in memory, in bytes, with the text and the value if they exist by now."""
         if self.twin:
             return 0
         made = self.__dict__
@@ -82,7 +82,7 @@ class Reply:
 
     @property
     def most_weight(self) -> int:
-        """About how many bytes it may come to."""
+        """Approximate size in memory that it may reach, in bytes."""
         return 0 if self.twin else len(self.body) + self._text_weight + self._value_weight
 
     @cached_property
@@ -99,7 +99,7 @@ class Reply:
         return max(self._text_weight, escaped) + parsed_bytes(self.body)
 
     def beginning(self, most: int) -> "Reply":
-        """The same with no more than so many bytes of its body, and nothing made of them yet."""
+        """A copy with at most so many bytes of the body, not yet decoded or parsed."""
         return replace(self, body=self.body[:most], twin=None)
 
     @property
@@ -111,8 +111,8 @@ class Reply:
         """The parsed body.
 
         Raises:
-            ValueError: the body is not JSON, not UTF-8, nested too deep to read, or holds the NaN and Infinity that
-                JSON has not.
+            ValueError: the body is not JSON, not UTF-8, nested too deep to read, or contains NaN or Infinity, which are
+                not JSON.
         """
         value, flaw = self._parsed
         if flaw:
@@ -121,9 +121,9 @@ class Reply:
 
     @cached_property
     def _parsed(self) -> tuple[Any, str]:
-        """The value, or why there is none; each body is parsed only once."""
+        """The value, or the reason why there is none; each body is parsed only once."""
         if self.twin:
-            return self.twin._parsed  # noqa: SLF001 - of this class
+            return self.twin._parsed  # noqa: SLF001 - of the same class
         if too_much := bulk(self.body):
             return None, too_much
         try:
@@ -137,7 +137,7 @@ class Reply:
 
     @property
     def said(self) -> Any:
-        """The parsed body, its text where it is not JSON."""
+        """The parsed body; its text if it is not JSON."""
         try:
             return self.json()
         except ValueError:
@@ -145,15 +145,15 @@ class Reply:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The members of the JSON object that it is; none where it is none."""
+        """The members of a JSON object; empty if the body is anything else."""
         return self.said if isinstance(self.said, dict) else {}
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """A request and its reply, or the fault that came instead. `number` counts from 1 within one trial.
+    """A request and its reply, or the fault that occurred instead. `number` counts from 1 within one trial.
 
-    `group` are the requests that were sent at the same time because the server answers this one only with them.
+    `group`: requests that were sent at the same time because the server answers this one only together with them.
     """
 
     number: int
@@ -163,24 +163,24 @@ class Exchange:
     group: tuple[Request, ...] = ()
 
     def light(self) -> "Exchange":
-        """The same with the beginning of its reply alone: a reproduction needs the request, and the reply's cookies."""
+        """A copy with only the beginning of its reply: a reproduction needs the request, and the reply's cookies."""
         if self.reply is None or self.reply_bytes <= _BEGINNING:
             return self
         return replace(self, reply=self.reply.beginning(_BEGINNING))
 
     @property
     def reply_bytes(self) -> int:
-        """How many bytes the reply's body has; none where there is no reply."""
+        """Bytes in the reply's body; 0 if there is no reply."""
         return len(self.reply.body) if self.reply else 0
 
     @property
     def hung(self) -> bool:
-        """Whether no answer came in time."""
+        """Whether no reply came in time."""
         return self.fault.startswith(Fault.HANG)
 
     @property
     def received(self) -> Cookies:
-        """The cookies that a client holds when it keeps those of this reply and no others."""
+        """The cookies of a client that keeps those of this reply, and no others."""
         return received(self.reply.set_cookies if self.reply else (), self.number)
 
     def __str__(self) -> str:
@@ -189,19 +189,19 @@ class Exchange:
 
 
 def reply_of(exchange: Exchange) -> Reply:
-    """The reply of an exchange that had no fault, as every exchange that `Channel.send` returns."""
+    """The reply of an exchange without a fault; `Channel.send` only returns such exchanges."""
     if exchange.reply is None:
         raise AssertionError(f"no reply in {exchange}")
     return exchange.reply
 
 
 def _width(*, ascii_only: bool, beyond_bmp: bool) -> int:
-    """Bytes of each character of a text: the widest one makes all of it as wide."""
+    """Bytes per character of a text: its widest character decides for all of them."""
     return 1 if ascii_only else 4 if beyond_bmp else 2
 
 
 def _integer(digits: str) -> int | float:
-    """The number; beyond a double's range it is what a double makes of it, as JavaScript reads it."""
+    """The number; beyond the range of a double it becomes what a double makes of it, as in JavaScript."""
     if len(digits) <= _DIGITS:
         return int(digits)
     return -math.inf if digits.startswith("-") else math.inf
@@ -211,14 +211,14 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
-#: Made once, since `json.loads` makes one for each text.
+#: Made once, because `json.loads` makes one for each text if it gets these arguments.
 _DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant, parse_int=_integer)
 
 
 def sessions_with(replies: Collection[Reply], exchanges: Sequence[Exchange]) -> list[Exchange]:
-    """The exchanges of the sessions in which one of these very replies came, each from the seed to that reply.
+    """The exchanges of the sessions in which one of these very replies came, from the seed to that reply.
 
-    All of them where one of the replies is not among them. A session begins with its seed, and no other comes in between.
+    If a reply is not among them, all exchanges. A session begins with its seed, and sessions do not overlap.
     """
     kept, session, missing = list[Exchange](), list[Exchange](), set(map(id, replies))
     for exchange in exchanges:

@@ -1,10 +1,10 @@
-"""A verify that scores the rollouts of a prompt together: how many it waits for, and how one of them is sent.
+"""A verify that scores the rollouts of a prompt together: how many it waits for, and how to send one of them.
 
-Such servers compare the rollouts of a group (`genrm_compare` in nemo-gym waits for 16), so that one alone hangs. Their
-number is their config's; it is learned from the first verify that hangs, or that is refused for want of its rollout's
-number (0.7.0). From then on each verify is sent as the first rollout of a group of its own, which a task number of its
-own tells from others. The other members are all alike: copies of the first response that was scored for this prompt,
-so that rewards, which are relative in such a group, can be compared with one another.
+Such servers compare the rollouts of a group (`genrm_compare` in nemo-gym waits for 16), so that a single one hangs. The
+group size is in their config; we learn it from the first verify that hangs, or that is refused because it lacks a
+rollout number (0.7.0). From then on each verify is sent as the first rollout of a new group, with its own task number.
+The other members are copies of the first response that was scored for this prompt, so that rewards, which are relative
+to the group, can be compared with each other.
 """
 
 import asyncio
@@ -19,28 +19,28 @@ from gym_conformance.contract.endpoints import ROLLOUT_INDEX, TASK_INDEX, VERIFY
 from gym_conformance.contract.statuses import is_refusal, is_success
 from gym_conformance.session.exchange import Reply, Request
 
-#: So many rollouts of one prompt, so many seconds apart, are tried: the usual groups are of 4 to 16.
+#: Rollouts of one prompt to try, and seconds between them: usual groups have 4 to 16.
 _MOST: Final = 40
 _GAP: Final = 0.1
 
-#: Seconds that those who waited together may be apart, that one alone is given, and that a whole group is.
+#: Seconds between the replies of one group at most; seconds for a single rollout; and seconds for a whole group.
 _MOMENT: Final = 0.5
 _ALONE: Final = 2.0
 _WHOLE: Final = 10.0
 
-#: The first task number of ours, beyond those that data sets have.
+#: Our first task number, above those in data sets.
 _FIRST_TASK: Final = 900_000_000
 
-#: Prompts whose yardstick is kept.
+#: How many prompts' reference responses to keep.
 _PROMPTS: Final = 500
 
-#: Sends one request as it stands; raises `ServerFault`.
+#: Sends one request as it is; raises `ServerFault`.
 Send = Callable[[Request], Awaitable[Reply]]
 
 
 @dataclass
 class Groups:
-    """How many rollouts of a prompt a server scores together; `size` is 1 where it scores each alone."""
+    """How many rollouts of a prompt a server scores together; `size` is 1 if it scores each alone."""
 
     size: int = 1
     _learned: bool = False
@@ -48,10 +48,10 @@ class Groups:
     _yardsticks: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        self._one = asyncio.Lock()  # one group at a time: some servers know a group by its prompt alone
+        self._one = asyncio.Lock()  # one group at a time: some servers identify a group by its prompt alone
 
     def concern(self, request: Request) -> bool:
-        """Whether the request is a rollout to be scored, which may have to come in a group."""
+        """Whether the request asks for a rollout to be scored, and so may have to be part of a group."""
         return request.path == VERIFY and request.method == "POST" and _body(request) is not None
 
     def asked_for(self, request: Request, reply: Reply) -> bool:
@@ -63,7 +63,7 @@ class Groups:
         )
 
     async def learn(self, request: Request, send: Send, in_flight: int, timeout: float) -> bool:  # noqa: ASYNC109 - of each
-        """Find out, once, how many are scored together, by a verify that is not scored alone; whether it is several."""
+        """Learn the group size, once, from a verify that is not scored alone; returns whether it is more than one."""
         async with self._one:
             if not self._learned:
                 self._learned = True
@@ -73,7 +73,7 @@ class Groups:
             return self.size > 1
 
     async def send(self, rollout: Request, others: tuple[Request, ...], send: Send) -> Reply:
-        """Send a rollout and the rest of its group; the reply to the rollout.
+        """Send a rollout with the rest of its group; returns the reply to the rollout.
 
         Raises:
             ServerFault: it was not answered.
@@ -86,7 +86,7 @@ class Groups:
                 if is_success(reply.status):
                     self._measured(rollout)
                 elif any(not one.done() for one in under_way) and (yardstick := self._yardsticks.get(_prompt(rollout))):
-                    # in the place of the rollout, which was refused: the server would keep the others for another group
+                    # replaces the rollout, which was refused: the server would keep the others for the next group
                     under_way.append(asyncio.ensure_future(send(_with_response(rollout, yardstick))))
                     await asyncio.wait(under_way, timeout=_ALONE)
             finally:
@@ -94,7 +94,7 @@ class Groups:
         return reply
 
     def members(self, request: Request) -> tuple[Request, ...]:
-        """A whole group of its own: the rollout, then the others."""
+        """A complete, new group: the rollout, then the others."""
         task = next(self._tasks)
         yardstick = self._yardsticks.get(_prompt(request))
         others = _with_response(request, yardstick) if yardstick else request
@@ -112,9 +112,9 @@ async def _together(
     in_flight: int,
     timeout: float,  # noqa: ASYNC109 - of each
 ) -> int:
-    """How many are scored together: 1 where one alone is, or where company makes no difference."""
+    """The group size; 1 if a single rollout is scored, or if others make no difference."""
     whole = min(_WHOLE, timeout / 2)
-    if not await _candidates(send, tasks, in_flight, whole):  # it ends a group that earlier requests have begun
+    if not await _candidates(send, tasks, in_flight, whole):  # this completes a group that earlier requests began
         return 1
     for size in await _candidates(send, tasks, in_flight, whole):
         task = next(tasks)
@@ -135,9 +135,9 @@ async def _together(
 async def _candidates(
     send: Callable[[int, int], Awaitable[Reply]], tasks: "count[int]", in_flight: int, whole: float
 ) -> list[int]:
-    """How many may be scored together, the likeliest first: as many were sent, one after another, when some were scored.
+    """Possible group sizes, likeliest first: how many had been sent, one after another, when some were scored.
 
-    Scoring takes a while, `whole` seconds at most, and those that come too late for a group may spoil it.
+    Scoring takes up to `whole` seconds, and rollouts that come too late for a group may spoil it.
     """
     task = next(tasks)
     sent: list[asyncio.Future[Reply]] = []
@@ -157,7 +157,7 @@ async def _candidates(
 
 
 async def _wait_for_one(sent: "Iterable[asyncio.Future[Reply]]", seconds: float) -> None:
-    """Wait until one more is done, or for so many seconds."""
+    """Wait until one more is done, for at most so many seconds."""
     if open_ones := [one for one in sent if not one.done()]:
         await asyncio.wait(open_ones, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     else:
@@ -172,7 +172,7 @@ def _scored(sent: "Iterable[asyncio.Future[Reply]]") -> int:
 
 
 async def _cancelled(futures: "Iterable[asyncio.Future[Reply]]") -> None:
-    """End what is still under way; a fault of a member that is not asked for is nobody's."""
+    """Cancel those that are still running; faults of members whose replies nobody needs are dropped."""
     for one in futures:
         one.cancel()
     await asyncio.gather(*futures, return_exceptions=True)
@@ -191,7 +191,7 @@ def _prompt(request: Request) -> str:
 
 
 def _member(request: Request, task: int, number: int) -> Request:
-    """The rollout of that number; the number comes last, where a reproduction counts it on."""
+    """The rollout with this number, which comes last in the body, where a reproduction increments it."""
     body = {key: value for key, value in (_body(request) or {}).items() if key not in (TASK_INDEX, ROLLOUT_INDEX)}
     return _with_body(request, {**body, TASK_INDEX: task, ROLLOUT_INDEX: number})
 

@@ -1,4 +1,4 @@
-"""How much of a target's large requests and replies anybody still holds: records, outcomes, rollouts under way."""
+"""The memory that a target's large requests and replies take while records, outcomes or rollouts refer to them."""
 
 import gc
 from dataclasses import replace
@@ -9,18 +9,18 @@ from gym_conformance.session.exchange import Reply, Request
 
 M = TypeVar("M", Request, Reply)
 
-#: Bytes that they may take; whatever one server answers, a run stays below 400 MB with that.
+#: Bytes that they may take; this keeps a run below 400 MB whatever a server answers.
 _MOST = 64 << 20
 
-#: What weighs less is not counted: of a few hundred sessions at once it comes to little.
+#: Bytes below which a message is not counted: a few hundred concurrent sessions have little of those.
 _LIGHT = 32 << 10
 
-#: Bytes of a body that is not even weighed: nearly all requests and replies have fewer.
+#: Bytes of a body below which a message is not even weighed, as with nearly all of them.
 _SMALL = 512
 
 
 class Held:
-    """Counts requests and replies for as long as they live, and has large ones with one body share it."""
+    """Counts requests and replies as long as they live, and lets large ones with the same body share it."""
 
     def __init__(self) -> None:
         self._large: list[ref[Request | Reply]] = []
@@ -28,23 +28,23 @@ class Held:
         self._at_most = 0
 
     def shared(self, message: M) -> M:
-        """The message, counted; where one that lives has the same large body, its twin.
+        """The message, now counted; if a live message has the same large body, a copy that shares it.
 
-        Most of what is large is the same again, such as what a tool says of the rules in each session.
+        Most large messages are repetitions, such as the rules that a tool gives in each session.
         """
         if message.twin or len(message.body or b"") < _SMALL or (weight := message.most_weight) < _LIGHT:
             return message
-        self._large.append(ref(message))  # also where a twin takes its place: whoever sends it still holds it
+        self._large.append(ref(message))  # even if a twin replaces it: its sender still holds it
         self._at_most += weight
         first: M = self._by_body.setdefault((type(message), message.body), message)
         return message if first is message else replace(message, body=first.body, twin=first)
 
     def over(self) -> str:
-        """Why there is no room for another; '' where there is."""
+        """Why there is no room for another message; '' if there is."""
         if self._at_most > _MOST:
             self._count()
         if self._at_most > _MOST:
-            gc.collect()  # a rollout and its generator hold each other
+            gc.collect()  # a rollout and its generator refer to each other
             self._count()
         return f"more than {_MOST >> 20} MB of rows and replies" if self._at_most > _MOST else ""
 

@@ -1,4 +1,4 @@
-"""One HTTP/1.1 connection: it writes a request, feeds the reader what comes back, and keeps the time.
+"""One HTTP/1.1 connection: it writes a request, feeds the reply to the reader, and enforces the deadline.
 
 It carries one exchange at a time and never pipelines. It knows nothing of pools, retries or content codings.
 """
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
     from gym_conformance.session.intake import Intake
 
-#: Bytes that are read at once.
+#: Bytes to read at once.
 READ: Final = 1 << 18
 
 
 class Connection(asyncio.BufferedProtocol):
-    """A connection that is idle or in the middle of one exchange, and closed after any fault.
+    """A connection, idle or in an exchange, which any fault closes.
 
     Args:
-        limit: How many bytes a body may have, as sent.
-        intake: What this one and others hold.
-        lost: Called once with this connection when its socket is gone.
-        read: Holds what was read last. Connections of one event loop may share it: it is taken in before more is read.
+        limit: how many bytes a body may have, as sent.
+        intake: counts the unfinished replies of all connections.
+        lost: called once, with this connection, when its socket is gone.
+        read: the buffer for incoming bytes. Connections of one event loop may share it: it is emptied before each read.
     """
 
     def __init__(self, limit: int, intake: Intake, lost: Callable[[Connection], None], read: bytearray) -> None:
@@ -44,15 +44,15 @@ class Connection(asyncio.BufferedProtocol):
         self._readable = select.poll()
         self._outcome: asyncio.Future[ParsedReply | Flaw] | None = None
         self._until = 0.0
-        self._timer: asyncio.TimerHandle | None = None  # one for many exchanges: most end long before their deadline
+        self._timer: asyncio.TimerHandle | None = None  # reused: most exchanges end long before their deadline
 
     async def exchange(self, method: str, message: bytes, *, until: float) -> ParsedReply:
-        """Send one request and read its whole answer.
+        """Send one request and read the complete reply.
 
         Args:
-            method: Of the request.
-            message: The request, as bytes.
-            until: The deadline, in the loop's own time; never earlier than that of the request before.
+            method: the HTTP method.
+            message: the complete request, as bytes.
+            until: the deadline, in the loop's time; never earlier than that of the previous request.
 
         Raises:
             ServerFault: HANG, BROKEN, INVALID, OVERSIZED, or TLS for an alert after the handshake.
@@ -76,30 +76,30 @@ class Connection(asyncio.BufferedProtocol):
         if isinstance(outcome, Flaw):
             self.abort()
             raise ServerFault(*outcome, partial=self._reader.seen or None)
-        # If answered early, what is left of the request would reach the server as the next one.
+        # If the reply came early, the rest of the request would reach the server as the start of the next one.
         if not outcome.reusable or self._transport.get_write_buffer_size():
             self.abort()
         return outcome
 
     def usable(self) -> bool:
-        """Whether nothing came while idle; the kernel is asked, as the loop may not have run since."""
+        """Whether nothing arrived while it was idle; asks the kernel, since the loop may not have run since."""
         return not self._transport.is_closing() and not self._readable.poll(0)
 
     def abort(self) -> None:
-        """Close at once, whatever is still to be written; `closed` is done when the socket is gone."""
+        """Close at once, dropping whatever is still to be written; `closed` is done when the socket is gone."""
         self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin (asyncio)."""
+        """Take the transport (asyncio)."""
         self._transport = cast("asyncio.Transport", transport)
         self._readable.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
 
-    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's
-        """Where to put bytes (asyncio)."""
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio passes it
+        """The buffer to read into (asyncio)."""
         return self._read
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Take in bytes (asyncio); unasked ones must not become the next request's answer, so they end it."""
+        """Take in bytes (asyncio); unrequested ones close the connection, as they must not answer the next request."""
         if self._outcome is None or self._outcome.done():
             self.abort()
             return
@@ -109,22 +109,22 @@ class Connection(asyncio.BufferedProtocol):
             self._intake.take(self, nbytes)
 
     def wait(self) -> None:
-        """Read nothing for now; the deadline waits, too, since that is not the server's doing."""
+        """Pause reading; this stops the deadline, too, since the delay is not the server's."""
         self._waits_since = self._loop.time()
         self._transport.pause_reading()
 
     def read_on(self) -> None:
-        """Read again."""
+        """Resume reading."""
         self._until += self._loop.time() - self._waits_since
         self._waits_since = 0.0
         self._transport.resume_reading()
 
     def eof_received(self) -> None:
-        """Take in the end of the stream (asyncio)."""
+        """Handle the end of the stream (asyncio)."""
         self._settle(self._reader.end())
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End (asyncio), with the socket's error if it had one."""
+        """Handle the loss of the connection, with the socket's error if there was one (asyncio)."""
         fault = Fault.TLS if isinstance(exc, ssl.SSLError) else Fault.BROKEN
         self._settle(Flaw(fault, f"{exc or 'closed'}, {self._reader.progress()}"))
         if self._timer is not None:
@@ -144,6 +144,6 @@ class Connection(asyncio.BufferedProtocol):
             self._settle(Flaw(Fault.HANG, self._reader.progress()))
 
     def _settle(self, outcome: ParsedReply | Flaw | None) -> None:
-        # A flaw is a result too: as an exception it would be logged when the exchange is cancelled just then
+        # Flaws are results, too: an exception would be logged if the exchange is cancelled at that moment
         if outcome and self._outcome and not self._outcome.done():
             self._outcome.set_result(outcome)

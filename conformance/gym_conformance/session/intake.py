@@ -1,23 +1,23 @@
-"""How much of unfinished answers is held at once: beyond a limit, one of them at a time is read to its end."""
+"""Limits the memory of unfinished replies: above it, only one of them at a time is read to its end."""
 
 from collections import deque
 from typing import Protocol
 
 
 class WaitingReader(Protocol):
-    """What reads an answer, and can be told to wait: a `Connection`."""
+    """A reader of replies that can be paused: a `Connection`."""
 
     def wait(self) -> None:
-        """Read nothing for now."""
+        """Pause reading."""
 
     def read_on(self) -> None:
-        """Read again."""
+        """Resume reading."""
 
 
 class Intake:
-    """The bytes of all unfinished answers of a transport.
+    """Counts the bytes of all unfinished replies of a transport.
 
-    Once they come to more than `most`, one reader at a time goes on, and the others wait for it.
+    Once there are more than `most`, one reader at a time goes on while the others wait.
     """
 
     def __init__(self, most: int) -> None:
@@ -27,7 +27,7 @@ class Intake:
         self._waiting: deque[WaitingReader] = deque()
 
     def take(self, reader: WaitingReader, count: int) -> None:
-        """Count bytes that came, and have the reader wait if there are too many."""
+        """Count bytes that arrived, and pause the reader if there are too many."""
         self._held += count
         if self._held <= self._most or reader is self._alone:
             return
@@ -38,7 +38,7 @@ class Intake:
             reader.wait()
 
     def release(self, reader: WaitingReader, count: int) -> None:
-        """Count the bytes of an answer no longer, and let others read on."""
+        """Stop counting the bytes of a reply, and let others resume."""
         self._held -= count
         if reader is self._alone:
             self._alone = None

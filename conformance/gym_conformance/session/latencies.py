@@ -1,15 +1,15 @@
-"""How long good replies took, by endpoint: few numbers, however many requests."""
+"""Latencies of good replies by endpoint, in constant memory however many requests there are."""
 
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-#: Samples that are kept for one endpoint, and endpoints that are told apart.
+#: Samples to keep for one endpoint, and endpoints to tell apart.
 KEPT: Final = 1_000
 ENDPOINTS: Final = 64
 
-#: Stands for all endpoints beyond those.
+#: The name under which all further endpoints are counted.
 OTHERS: Final = "others"
 
 _PICK: Final = random.Random(0)
@@ -17,14 +17,14 @@ _PICK: Final = random.Random(0)
 
 @dataclass
 class Samples:
-    """Times in seconds: all of them while they are few, then a fair choice; the count and the slowest are exact."""
+    """Times in seconds: all of them up to a limit, then a fair sample; the count and the slowest are exact."""
 
     count: int = 0
     slowest: float = 0.0
     kept: list[float] = field(default_factory=list)
 
     def add(self, seconds: float) -> None:
-        """Take one more time."""
+        """Add a time."""
         self.count += 1
         self.slowest = max(self.slowest, seconds)
         if len(self.kept) < KEPT:
@@ -33,7 +33,7 @@ class Samples:
             self.kept[place] = seconds
 
     def merge(self, other: "Samples") -> None:
-        """Take the times of another; each has its part in the choice."""
+        """Add the times of another, each side weighted by its count."""
         total = self.count + other.count
         if len(self.kept) + len(other.kept) > KEPT:
             ours = round(KEPT * self.count / total)
@@ -43,27 +43,27 @@ class Samples:
         self.count, self.slowest = total, max(self.slowest, other.slowest)
 
     def as_json(self) -> list[Any]:
-        """A JSON array."""
+        """As a JSON array."""
         return [self.count, self.slowest, [round(one, 6) for one in self.kept]]
 
 
 class Latencies:
-    """The samples of each endpoint; endpoints beyond the first `ENDPOINTS` share one place."""
+    """The samples of each endpoint; endpoints beyond the first `ENDPOINTS` are counted together."""
 
     def __init__(self) -> None:
         self.of: dict[str, Samples] = {}
 
     def add(self, endpoint: str, seconds: float) -> None:
-        """Take the time of one reply."""
+        """Add the time of one reply."""
         self._at(endpoint).add(seconds)
 
     def merge(self, data: Iterable[list[Any]]) -> None:
-        """Take in what `as_json` of another gave."""
+        """Add what `as_json` of another returned."""
         for endpoint, count, slowest, kept in data:
             self._at(endpoint).merge(Samples(count, slowest, list(kept)))
 
     def as_json(self) -> list[list[Any]]:
-        """A JSON array of plain arrays, one for each endpoint."""
+        """As a JSON array of arrays, one for each endpoint."""
         return [[endpoint, *samples.as_json()] for endpoint, samples in self.of.items()]
 
     def _at(self, endpoint: str) -> Samples:

@@ -1,7 +1,7 @@
-"""Whether two replies say the same, but for what one of them was asked about. Pure.
+"""Whether two replies say the same, apart from what their requests were about. Pure.
 
-A reply is compared as the words that it consists of: a name or a value that only one of the two requests had counts as
-the same word, and so do words that differ already between two replies to requests that mean the same.
+Replies are compared word by word. A name or a value that occurs in only one of the two requests counts as the same
+word as that of the other; so do words that already differ between two replies to equivalent requests.
 """
 
 import json
@@ -15,20 +15,20 @@ from gym_schemas import Json, Way, differences, same
 
 _WORDS: Final = re.compile(r"\w+|[^\w\s]")
 
-#: Stands for what a request was about.
+#: Replaces what a request was about.
 _SUBJECT: Final = "\0"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A reply, and the names and values that its request had and the other requests have not."""
+    """A reply, with the names and values that only its own request contained."""
 
     reply: Reply
     about: tuple[Any, ...] = ()
 
     @property
     def words(self) -> Json:
-        """Status and body, each text as a list of its words, with `about` left out."""
+        """Status and body, each text as a list of words, with `about` replaced."""
         hidden = sorted({text for value in self.about for text in _spellings(value)}, key=len, reverse=True)
         pattern = re.compile("|".join(rf"(?<!\w){re.escape(text)}(?!\w)" for text in hidden)) if hidden else None
         return {"status": self.reply.status, "body": self._words(self.reply.said, pattern)}
@@ -44,10 +44,10 @@ class Answer:
 
 
 def alike(one: Answer, other: Answer, *more: Answer) -> bool:
-    """Whether the two say the same; what differs between `other` and any of `more`, which mean the same, is left out.
+    """Whether the two say the same, ignoring what differs between `other` and any of `more`, which are equivalent.
 
-    A reply may name what both requests were about: 'gold' is not one of silver, copper. So texts of either request are
-    looked for in both replies, if the own ones in each do not do.
+    A reply may mention what both requests were about: 'gold' is not one of silver, copper. So if it is not enough to
+    replace each request's own texts in its reply, those of both are replaced in both.
     """
     about = one.about + other.about
     return _same_words(one, other, more) or (
@@ -67,7 +67,7 @@ def _hide(text: str, hidden: re.Pattern[str] | None) -> str:
 
 
 def _spellings(value: Any) -> Iterable[str]:
-    """The ways in which a server may write the value back."""
+    """The ways in which a server may quote the value."""
     if isinstance(value, str):
         yield value
         yield json.dumps(value)[1:-1]

@@ -15,20 +15,20 @@ from gym_conformance.session.exchange import Reply, reply_of
 
 @dataclass(frozen=True)
 class PlayedEpisode:
-    """An episode, and what came of it."""
+    """An episode, and its result."""
 
     episode: Episode
     reply: Reply
 
     @property
     def ended(self) -> Ended | None:
-        """How it ended; None where no status 200 with a JSON object says it."""
+        """How it ended; None unless the reply is a JSON object with status 200."""
         said = self.reply.said
         return self.episode.ended(said) if is_success(self.reply.status) and isinstance(said, dict) else None
 
     @property
     def failed(self) -> str:
-        """Why it did not end with a result; '' where it did."""
+        """Why it ended without a result; '' if it has one."""
         ended = self.ended
         if ended is None:
             return f"/run answers {self.reply.status}"

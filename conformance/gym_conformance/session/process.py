@@ -1,4 +1,4 @@
-"""A process on this machine, looked at from outside: how much it keeps."""
+"""Resource usage of a process on this machine, seen from outside."""
 
 import resource
 from dataclasses import dataclass
@@ -6,13 +6,13 @@ from typing import Final
 
 import psutil
 
-#: Open files of a process beside its connections: modules, logs, pipes.
+#: Open files of a process besides its connections: modules, logs, pipes.
 _FILES: Final = 256
 
 
 @dataclass(frozen=True)
 class Census:
-    """What a process holds: resident memory in bytes, its children's too, child processes, threads, open files."""
+    """Resources of a process: resident memory in bytes, with its children's; child processes, threads, open files."""
 
     memory: int
     children: int
@@ -21,7 +21,7 @@ class Census:
 
 
 def allow_open_files(connections: int) -> None:
-    """Let this process, and what it starts, open as many files as so many connections need, as far as it may."""
+    """Raise the limit on open files of this process and its children to what so many connections need, if allowed."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = min(connections + _FILES, hard) if hard != resource.RLIM_INFINITY else connections + _FILES
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -29,7 +29,7 @@ def allow_open_files(connections: int) -> None:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Seconds of processor time that a process and all below it have taken, those too that have ended; 0 where it is unseen."""
+    """Processor seconds of a process and its descendants, ended ones included; 0 if it cannot be seen."""
     try:
         process = psutil.Process(pid)
         spent = [each.cpu_times() for each in (process, *process.children(recursive=True))]
@@ -39,10 +39,10 @@ def cpu_seconds(pid: int) -> float:
 
 
 def census(pid: int) -> Census:
-    """Look at a process and all below it.
+    """Count the resources of a process and its descendants.
 
     Raises:
-        ProcessLookupError: there is no such process, or we may not look at it.
+        ProcessLookupError: it does not exist, or we may not inspect it.
     """
     try:
         process = psutil.Process(pid)

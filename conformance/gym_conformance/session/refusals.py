@@ -1,4 +1,4 @@
-"""Whether a reply may refuse its call: by its status, or in a 2xx by its words. A suspicion, and never a verdict."""
+"""Whether a reply may refuse its call, by its status or, for a 2xx, by its wording. A suspicion, never a verdict."""
 
 import re
 from http import HTTPStatus
@@ -9,7 +9,7 @@ from gym_conformance.contract.statuses import UNROUTED, is_refusal, is_success
 from gym_conformance.session.exchange import Reply
 from gym_schemas import scalars
 
-#: Refusals that say nothing about the arguments: of the caller, the place, the method, the state, or the pace.
+#: Refusals that say nothing about the arguments, but about the caller, the path, the method, the state, or the rate.
 _OTHER_REFUSALS: Final = UNROUTED | {
     HTTPStatus.UNAUTHORIZED,
     HTTPStatus.FORBIDDEN,
@@ -19,40 +19,40 @@ _OTHER_REFUSALS: Final = UNROUTED | {
     HTTPStatus.TOO_MANY_REQUESTS,
 }
 
-#: A 2xx is a refusal only with such a word, or with such a sign at its start.
+#: A 2xx is a refusal only if it contains one of these words, or starts with one of these signs.
 _NO: Final = re.compile(
     r"error|invalid|unknown|unexpected|illegal|wrong|bad\b|fail|refus|reject|denied|missing|required|must|cannot|can't"
     r"|\bno\b|\bnot\b|n't\b|allowed|expected|usage|\A\W*[#!]",
     re.IGNORECASE,
 )
 
-#: So many values, or characters of a text, are more than a refusal has.
+#: Values, and characters of a text, from which on a reply says more than a refusal does.
 _MANY, _LONG = 12, 300
 
 _ERROR: Final = re.compile(r"\W*error\b", re.IGNORECASE)
 
 
 def says_no(reply: Reply) -> bool:
-    """Whether the reply may be a refusal of the arguments: by its status, or in a 2xx by its words."""
+    """Whether the reply may be a refusal of the arguments, by its status or, for a 2xx, by its wording."""
     if is_success(reply.status):
         return bool(_NO.search(reply.text))
     return is_refusal(reply.status) and reply.status not in _OTHER_REFUSALS
 
 
 def says_yes(reply: Reply) -> bool:
-    """Whether the reply is a 2xx without a word that a refusal might have."""
+    """Whether the reply is a 2xx without any word that a refusal might have."""
     return is_success(reply.status) and not says_no(reply)
 
 
 def places(reply: Reply) -> list[list[Any]]:
-    """Where in a request FastAPI's 422 finds something wrong: `{"detail": [{"loc": ["body", "city"], ...}]}`."""
+    """The locations of the errors in FastAPI's 422: `{"detail": [{"loc": ["body", "city"], ...}]}`."""
     details = reply.fields.get("detail")
     found = (detail.get("loc") for detail in details if isinstance(detail, dict)) if isinstance(details, list) else ()
     return [place for place in found if isinstance(place, list)]
 
 
 def says_error(reply: Reply) -> bool:
-    """Whether a reply of any status tells an error in a form that nothing else has: `{"error": ...}`, `{"ok": false}`, `Error: ...`."""
+    """Whether a reply, of any status, is plainly an error by its form: `{"error": ...}`, `{"ok": false}`, `Error: ...`."""
     said = reply.said
     if isinstance(said, dict):
         return bool(said.get("error") or said.get("errors")) or said.get("ok", said.get("success")) is False
@@ -60,9 +60,9 @@ def says_error(reply: Reply) -> bool:
 
 
 def refuses(reply: Reply) -> bool:
-    """Whether a 2xx may be a refusal: by its form, or by its words if it says no more than a refusal would.
+    """Whether a 2xx may be a refusal: by its form, or by its wording if it is no longer than a refusal would be.
 
-    The subject of a mail, or the description of a room, may say "not" or "wrong" too.
+    The subject of a mail, or the description of a room, may also contain "not" or "wrong".
     """
     parts = list(islice(scalars(reply.said), _MANY))
     long = len(parts) == 1 and isinstance(parts[0][0], str) and len(parts[0][0]) >= _LONG

@@ -1,7 +1,7 @@
-"""Reading answers, with no I/O: bytes in, an answer or a flaw out.
+"""Reads replies without I/O: bytes in, a reply or a flaw out.
 
-llhttp, by httptools, knows the grammar and is strict; nemo-gym's own client (aiohttp) uses it leniently. This
-file knows when an answer is whole, and what it may weigh.
+llhttp, used through httptools, parses the grammar strictly; nemo-gym's own client (aiohttp) uses it in lenient mode.
+This module decides when a reply is complete, and how large it may be.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ import httptools
 
 from gym_conformance.session.server_fault import PARTIAL_LIMIT, Fault
 
-HEAD_LIMIT = 64 * 1024  # bytes of header fields, or of any one thing unfinished: servers refuse far less
-INTERIM_LIMIT = 32  # 1xx answers before the real one: a flood of them would keep the loop busy until the deadline
+HEAD_LIMIT = 64 * 1024  # bytes of all header fields, or of one unfinished element; servers refuse far less
+INTERIM_LIMIT = 32  # 1xx replies before the final one: a flood would keep the loop busy until the deadline
 
 
 @dataclass(slots=True)
 class ParsedReply:
-    """A response as it came off the wire.
+    """A reply as parsed from the wire.
 
     Attributes:
-        headers: Names, in lower case, and values, in the order sent, as Latin-1, which any bytes are: a guess may not be
-            sent back as it came. Trailers are left out.
-        body: Free of its transfer coding, still in its content coding.
-        reusable: Whether the connection may carry another exchange.
+        headers: names, in lower case, and values, in the order sent, decoded as Latin-1, which represents any bytes, so
+            that they can be sent back unchanged. Trailers are left out.
+        body: without its transfer coding, but still in its content coding.
+        reusable: whether the connection may carry another exchange.
     """
 
     status: int = 0
@@ -41,22 +41,22 @@ class ParsedReply:
 
 @lru_cache(256)
 def _lower(name: bytes) -> str:
-    """A header's name; a server sends few different ones."""
+    """A header's name in lower case, cached: servers send few different ones."""
     return name.lower().decode("latin-1")
 
 
 class Flaw(NamedTuple):
-    """Why there is no answer: the fault and one line of detail."""
+    """Why there is no reply: the fault, and one line of detail."""
 
     fault: Fault
     detail: str
 
 
 class Reader:
-    """Reads the answers of one connection, one at a time, and is useless after a flaw.
+    """Reads the replies of one connection, one at a time; unusable after a flaw.
 
     Args:
-        limit: How many bytes a body may have, as sent.
+        limit: how many bytes a body may have, as sent.
     """
 
     def __init__(self, limit: int) -> None:
@@ -66,18 +66,18 @@ class Reader:
         self.expect("GET")
 
     def expect(self, method: str) -> None:
-        """Begin to wait for the answer to a request of this method; the last one is let go of."""
-        self.seen = b""  # the answer's first bytes, at most PARTIAL_LIMIT
+        """Start waiting for the reply to a request with this method; forgets the previous reply."""
+        self.seen = b""  # the reply's first bytes, at most PARTIAL_LIMIT
         self._method = method
         self._interims = 0
         self._weight = 0  # bytes of header fields
-        self._unfinished = 0  # bytes since the parser last made something of them
+        self._unfinished = 0  # bytes since the parser last completed an element
         self._headed = False
         self._whole = False
         self._flaw: Flaw | None = None
 
     def feed(self, data: bytes) -> ParsedReply | Flaw | None:
-        """Take in bytes; None while the answer is unfinished."""
+        """Parse bytes; None while the reply is incomplete."""
         if len(self.seen) < PARTIAL_LIMIT:
             self.seen = (self.seen + data)[:PARTIAL_LIMIT]
         self._unfinished += len(data)
@@ -92,18 +92,18 @@ class Reader:
         return self._flaw or (self._answer if self._whole else None)
 
     def end(self) -> ParsedReply | Flaw:
-        """Take in the end of the stream, which is also the end of an answer of no stated length."""
+        """Handle the end of the stream, which also ends a reply without a stated length."""
         answer = self._answer
         if self._headed and not answer.values("content-length") and not self._chunked():
             return answer
         return Flaw(Fault.BROKEN, f"closed, {self.progress()}")
 
     def let_go(self) -> None:
-        """Hold no answer any longer: an idle connection would keep its body."""
+        """Drop the reply: an idle connection would keep its body in memory."""
         self._answer = ParsedReply()
 
     def progress(self) -> str:
-        """How far the answer has come."""
+        """How much of the reply has arrived."""
         if not self.seen:
             return "no byte of an answer had arrived"
         if not self._headed:
@@ -118,10 +118,10 @@ class Reader:
     def _refuse(self, fault: Fault, detail: str) -> None:
         self._flaw = self._flaw or Flaw(fault, detail)
 
-    # httptools' side: an exception raised in here would be wrapped in its own, so flaws are noted instead
+    # httptools' callbacks: it would wrap an exception raised here in one of its own, so flaws are noted instead
 
     def on_message_begin(self) -> None:
-        """Begin an answer: one after the whole one is a wrong content-length, most likely (RFC 9112, 6.3)."""
+        """Start a reply; after a complete one, this most likely means a wrong Content-Length (RFC 9112, 6.3)."""
         if self._whole:
             self._refuse(Fault.INVALID, "bytes follow the end of the answer")
 
@@ -135,7 +135,7 @@ class Reader:
             self._answer.headers.append((_lower(name), value.decode("latin-1")))
 
     def on_headers_complete(self) -> None:
-        """Close the head, and know by it how much is to come."""
+        """Finish the head, which determines how much is to come."""
         if self._whole:
             return
         self._headed, self._unfinished = True, 0
@@ -143,12 +143,12 @@ class Reader:
         answer.status = parser.get_status_code()
         answer.reusable = parser.should_keep_alive()
         if self._method == "HEAD" and answer.status >= 200:  # noqa: PLR2004 - the first final status
-            self._whole, answer.reusable = True, False  # llhttp cannot be told, and waits for the body
+            self._whole, answer.reusable = True, False  # llhttp does not know that, and waits for a body
         elif any(int(length) > self._limit for length in answer.values("content-length")):
             self._refuse(Fault.OVERSIZED, f"content-length is over the limit of {self._limit} bytes")
 
     def on_body(self, data: bytes) -> None:
-        """Take a piece of the body."""
+        """Take a part of the body."""
         self._unfinished = 0
         if self._whole or self._flaw:
             return
@@ -157,7 +157,7 @@ class Reader:
             self._refuse(Fault.OVERSIZED, f"the body is over the limit of {self._limit} bytes")
 
     def on_message_complete(self) -> None:
-        """Close the answer, unless it is an interim one."""
+        """Finish the reply, unless it is an interim one."""
         if self._whole or self._answer.status >= 200:  # noqa: PLR2004 - the first final status
             self._whole = True
             return

@@ -1,4 +1,4 @@
-"""A request as the bytes of HTTP/1.1."""
+"""Writes a request as the bytes of HTTP/1.1."""
 
 import re
 from collections.abc import Mapping
@@ -8,27 +8,27 @@ import httpx
 
 from gym_conformance.session.exchange import Request
 
-# RFC 9110, 5.1 and 5.5: a token; a value without the bytes that would end it, or with which servers end it
+# RFC 9110, 5.1 and 5.5: a token; a value without bytes that end the line, in the standard or in common servers
 _START: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+ [!-~]+ HTTP/1\.1")
 _FIELD: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+: [^\0\r\n]*")
 
-#: Requests whose first lines are kept: a client sends few kinds, and writing these takes longer than all the rest.
+#: Requests whose header lines are cached: a client sends few kinds, and these lines take most of the time.
 _KEPT: Final = 256
 
-#: Methods whose requests say how long they are without a body, too (RFC 9110, 8.6).
+#: Methods whose requests state a length even without a body (RFC 9110, 8.6).
 _WITH_LENGTH: Final = frozenset({"POST", "PUT", "PATCH"})
 
 
 class NotWritable(ValueError):
-    """A request of which a line would be none, or more than one."""
+    """A part of the request cannot be written as exactly one line of HTTP."""
 
 
 class RequestBytes:
     """Writes the requests to one target.
 
     Args:
-        url: the target's, without a trailing slash; a path in it is a prefix.
-        headers: the user's, for every request; one of the request's own of that name takes its place.
+        url: the target's URL, without a trailing slash; its path is a prefix.
+        headers: the user's headers, sent with every request unless it has its own header of that name.
     """
 
     def __init__(self, url: str, headers: Mapping[str, str]) -> None:
@@ -37,10 +37,10 @@ class RequestBytes:
         self._kept: dict[tuple[str, str, tuple[tuple[str, str], ...]], bytes] = {}
 
     def written(self, request: Request) -> bytes:
-        """The whole request, for a connection that is kept open.
+        """The complete request, for a connection that is kept alive.
 
         Raises:
-            NotWritable: A line of it would not be one.
+            NotWritable: a part of it cannot be written as exactly one line.
         """
         kind = (request.method, request.path, tuple(request.headers.items()))
         first = self._kept.get(kind)
@@ -56,15 +56,15 @@ class RequestBytes:
         return b"%s\r\n%s" % (first, body)
 
     def _first_lines(self, request: Request) -> bytes:
-        """All lines but those of the cookie and of the length."""
+        """All header lines except cookie and length."""
         try:
             url = httpx.URL(self._url + request.path)
-        except httpx.InvalidURL as error:  # of a path that is longer than any server reads
+        except httpx.InvalidURL as error:  # the path is longer than any server reads
             raise NotWritable(f"the path of {len(request.path)} characters: {error}") from error
         start = b"%s %s HTTP/1.1" % (request.method.encode(), url.raw_path)
         if not _START.fullmatch(start):
             raise NotWritable(f"illegal request line {start!r}")
-        # Accept-Encoding: the bytes are to be what the server wrote
+        # Accept-Encoding: we want the bytes that the server wrote
         headers = {"host": url.netloc.decode("ascii"), "accept": "*/*", "user-agent": "gym-conformance"}
         headers["accept-encoding"] = "identity"
         for given in (self._headers, request.headers):

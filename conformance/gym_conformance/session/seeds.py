@@ -1,4 +1,4 @@
-"""Which seeds a server has taken, and since when it takes none any more."""
+"""Which seeds a server has accepted, and since when it accepts none any more."""
 
 import time
 from collections import deque
@@ -8,23 +8,23 @@ from gym_conformance.contract.endpoints import SEED_SESSION
 from gym_conformance.contract.statuses import is_crash, is_error
 from gym_conformance.session.exchange import Reply, Request
 
-#: A refusal that takes longer waits for something; so many in a row, and none is asked for in the next seconds.
+#: A refusal that takes more seconds waits for something; after so many in a row, none is sent for the next seconds.
 _SLOW: Final = 1.0
 _IN_A_ROW: Final = 4
 _PAUSE: Final = 20.0
 
-#: Calls that are kept to be named, and bodies that are known to be taken.
+#: How many calls to keep for reports, and how many accepted bodies to remember.
 _CALLS: Final = 6
 _KNOWN: Final = 2000
 
 
 class Seeds:
-    """Counts the seeds that were taken, and those that were taken before and are refused now.
+    """Counts accepted seeds, and refusals of seeds that had been accepted before.
 
     Attributes:
-        taken: how many were, in all.
-        refused: the last refusal of a seed that was taken before; None where one has been taken since.
-        before: the last different requests that were answered before the first of these refusals, with their statuses.
+        taken: how many seeds were accepted.
+        refused: the last refusal of a seed that had been accepted before; None if one has been accepted since.
+        before: the last distinct requests that were answered before the first of these refusals, with their statuses.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Seeds:
         self._since = 0.0
 
     def note(self, request: Request, reply: Reply) -> None:
-        """Take in what a request was answered."""
+        """Take note of the reply to a request."""
         if request.path != SEED_SESSION:
             call = (request.path, reply.status)
             if call not in self._calls and not is_crash(reply.status):
@@ -53,7 +53,7 @@ class Seeds:
             self._slow += reply.elapsed > _SLOW
 
     def wait(self, request: Request) -> Reply | None:
-        """The refusal to expect of this seed, where it would cost seconds to hear it once more; None where it may be sent."""
+        """The refusal to expect of this seed, if hearing it again would cost seconds; None if it may be sent."""
         if request.path != SEED_SESSION or self._slow < _IN_A_ROW or hash(request.body) not in self._known:
             return None
         return self.refused if time.monotonic() - self._since < _PAUSE else None

@@ -1,4 +1,4 @@
-"""What can go wrong between a request and its answer: the server's part, with a closed list of causes, and our own."""
+"""Failures between a request and its reply: those of the server, from a closed list of causes, and our own."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gym_conformance.session.exchange import Exchange
 
-PARTIAL_LIMIT = 4096  # bytes of an unusable answer that are kept for the finding
+PARTIAL_LIMIT = 4096  # bytes of an unusable reply to keep for the finding
 
 
 class Fault(enum.StrEnum):
-    """Why no usable answer came; the value is a short fact for people."""
+    """Why no usable reply came; the value is a short statement for users."""
 
     UNREACHABLE = "no connection could be made"
     TLS = "no trusted TLS connection could be made"
@@ -23,17 +23,17 @@ class Fault(enum.StrEnum):
 
 
 class NotSent(Exception):
-    """A request was not sent, for a reason on our side; the message says what it would have needed."""
+    """The request was not sent, for a reason on our side; the message says what it would have needed."""
 
 
 class ServerFault(Exception):
-    """A request that got no usable answer, and all that is known of it.
+    """A request that got no usable reply, and all that is known about it.
 
     Attributes:
-        fault: Which of the six it is.
-        detail: What was seen, in one line.
-        exchange: The record of it, once there is one.
-        partial: The first bytes of the answer as they came off the wire, at most 4 KiB; None when none came.
+        fault: which of the six causes.
+        detail: what was observed, in one line.
+        exchange: its record, once there is one.
+        partial: the first bytes of the reply as received, at most 4 KiB; None if none came.
     """
 
     def __init__(self, fault: Fault, detail: str, *, partial: bytes | None = None) -> None:

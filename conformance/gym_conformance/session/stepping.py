@@ -12,10 +12,10 @@ from gym_conformance.session.exchange import Exchange
 
 
 class SteppingSession(CookieSession):
-    """A session that is named by a cookie, and goes on step by step."""
+    """A session that is identified by a cookie, and proceeds in steps."""
 
     async def seed(self) -> Exchange:
-        """`POST /reset` with the whole row, again where the session was reset before."""
+        """`POST /reset` with the whole row; a session that was reset already is reset again."""
         return self._seeded(await self.channel.send(post(RESET, dict(self.row.data), self.cookies)))
 
     async def step(self, response: Mapping[str, Any]) -> Exchange:

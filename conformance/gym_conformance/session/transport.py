@@ -1,9 +1,9 @@
-"""The one place that talks HTTP: a request's bytes go out over plain asyncio, and llhttp reads what comes back.
+"""The one module that speaks HTTP: it sends a request's bytes over plain asyncio, and llhttp parses the reply.
 
-Why not httpx's own transport: its pool walks all connections for every request, and with 64 in flight it
-falls far behind the servers we judge (`benchmarks/transport.py` shows it); its requests and responses alone cost more
-than all that is done here. Why not h11: an exchange costs twice the CPU with it. Why not aiohttp: slower than this too,
-and it lets bad HTTP pass.
+Why not httpx's transport: its pool walks all connections for every request, so that with 64 in flight it is far slower
+than the servers under test (see `benchmarks/transport.py`); its request and response objects alone cost more than all
+that is done here. Why not h11: an exchange takes twice the CPU. Why not aiohttp: it is slower, too, and accepts invalid
+HTTP.
 """
 
 from __future__ import annotations
@@ -29,26 +29,27 @@ if TYPE_CHECKING:
     from gym_conformance.session.reply_reader import ParsedReply
 
 BODY_LIMIT = 16 << 20  # bytes of a reply's body
-_UNDER_WAY = 32 << 20  # bytes of all bodies that are being read; beyond, one connection at a time goes on
-IDLE_LIMIT = 256  # connections kept open for reuse: as many sessions as are ever driven at once
+_UNDER_WAY = 32 << 20  # bytes of all unfinished bodies; above it, only one connection at a time is read
+IDLE_LIMIT = 256  # idle connections to keep: the most sessions that are driven concurrently
 
-#: What keeps this process from one more connection, whatever the server does.
+#: Errors of this machine, not of the server, that prevent another connection.
 _OURS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
-#: Seconds after which one is not used again. Uvicorn closes it after 5, or 30 in nemo-gym's servers; and where a process that
-#: the server has forked meanwhile holds the socket, too, nothing tells that it is closed: a request on it hangs.
+#: Seconds after which an idle connection is not reused. Uvicorn closes it after 5, or 30 in nemo-gym's servers; but if
+#: a process that the server forked meanwhile also holds the socket, nothing tells us that it is closed, and a request
+#: on it hangs.
 IDLE_SECONDS = 4.0
 
 
 class Transport:
-    """Sends requests to one origin, any number at once, over as many kept-alive connections as that needs.
+    """Sends requests to one origin, any number concurrently, over as many kept-alive connections as needed.
 
     Args:
-        origin: Scheme, host and port. A path is not looked at.
-        deadline: Seconds from a request's start to its answer's last byte, connecting included.
-        limit: How many bytes a body may have, as sent and as decoded.
-        ssl_context: For https; None for httpx's default (certifi's authorities, or SSL_CERT_FILE).
-        idle: How many connections are kept open for reuse.
+        origin: scheme, host and port; the path is ignored.
+        deadline: seconds from the start of a request, before connecting, to the last byte of its reply.
+        limit: how many bytes a body may have, as sent and as decoded.
+        ssl_context: for https; None for httpx's default (certifi's authorities, or SSL_CERT_FILE).
+        idle: how many idle connections to keep.
     """
 
     def __init__(
@@ -73,25 +74,26 @@ class Transport:
         self._ssl = ssl_context if origin.scheme == "https" else None
         self._read = bytearray(READ)
         self._open: set[Connection] = set()
-        #: Since when each is idle. Last in, first out: the rest may time out, and few stay warm.
+        #: The idle connections, with the time since when. Last in, first out, so that few stay warm and the rest may
+        #: time out.
         self._idle: dict[Connection, float] = {}
         self._closed = False
 
     async def send(self, method: str, message: bytes, *, fresh: bool = False) -> Reply:
-        """Send one request and return its reply, body read and decoded.
+        """Send one request and return its reply, with the body read and decoded.
 
-        It follows no redirect and keeps no cookie. When a kept-alive connection proves closed before any byte of the
-        reply, the request is sent once more, on a new one.
+        It follows no redirects and keeps no cookies. If a kept-alive connection turns out to be closed before the first
+        byte of the reply, the request is sent once more, on a new connection.
 
         Args:
-            method: Of the request.
-            message: All of it, as bytes.
-            fresh: Take no kept connection and leave none: several workers behind one address then share requests out.
+            method: the HTTP method.
+            message: the complete request, as bytes.
+            fresh: use a new connection and close it, so that several workers behind one address share the requests.
 
         Raises:
-            ServerFault: No usable reply came.
-            NotSent: This machine has no connection left.
-            RuntimeError: The transport is closed.
+            ServerFault: no usable reply came.
+            NotSent: this machine has no connection left.
+            RuntimeError: the transport is closed.
         """
         self._still_open()
         clock = asyncio.get_running_loop().time
@@ -111,11 +113,11 @@ class Transport:
                     connection = await self._connect(until)
                     answer = await connection.exchange(method, message, until=until)
         except ServerFault:
-            self._still_open()  # closed by us in the middle: no fault of the server's
+            self._still_open()  # we closed it in mid-request: not the server's fault
             raise
         ended = clock()
         if len(self._idle) < self._most_idle and not self._closed and not fresh:
-            self._idle[connection] = ended  # one that is closing is not usable, and soon forgotten
+            self._idle[connection] = ended  # `usable` rejects it if it is closing
         else:
             connection.abort()
         return as_reply(answer, self._limit, ended - started)
@@ -131,7 +133,7 @@ class Transport:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close every connection, those in use too, and wait until their sockets are gone."""
+        """Close all connections, those in use included, and wait until their sockets are gone."""
         self._closed = True
         connections = list(self._open)
         for connection in connections:
@@ -140,7 +142,7 @@ class Transport:
             await connection.closed
 
     def _kept(self, now: float) -> Connection | None:
-        """An idle connection that is still of use, or None."""
+        """An idle connection that is still usable, or None."""
         while self._idle:
             connection, since = self._idle.popitem()
             if now - since < IDLE_SECONDS and connection.usable():
@@ -166,7 +168,7 @@ class Transport:
             if error.errno in _OURS:
                 raise NotSent(f"one more connection from this machine: {os.strerror(error.errno).lower()}") from error
             raise self._unconnected(error) from error
-        except UnicodeError as error:  # a host that is no name: too long, or with an empty part
+        except UnicodeError as error:  # an invalid host name: too long, or with an empty label
             raise ServerFault(Fault.UNREACHABLE, f"{self._host[:80]}: not a host's name") from error
         self._open.add(connection)
         if self._closed or connection.closed.done():
@@ -186,7 +188,7 @@ class Transport:
                 return ServerFault(Fault.TLS, f"{where}: closed during the handshake")
             case TimeoutError():
                 detail = f"{where}: not connected within {self._deadline:g} s"
-            case _ if error.errno and error.errno > 0:  # getaddrinfo's are negative
+            case _ if error.errno and error.errno > 0:  # getaddrinfo's numbers are negative
                 detail = f"{where}: {os.strerror(error.errno).lower()}"  # asyncio's own text repeats the address
             case _:
                 detail = f"{where}: {error.strerror or error}"
@@ -205,8 +207,8 @@ def as_reply(answer: ParsedReply, limit: int, elapsed: float) -> Reply:
     """The reply, decoded to at most `limit` bytes.
 
     Raises:
-        ServerFault: OVERSIZED; or INVALID for a body that is not what its Content-Encoding says, or whose
-            coding was never asked for.
+        ServerFault: OVERSIZED; or INVALID if the body is not in the coding that its Content-Encoding declares, or in
+            one that was not requested.
     """
     headers, body = tuple(answer.headers), bytes(answer.body)
     coding = ",".join(answer.values("content-encoding")).strip().lower()

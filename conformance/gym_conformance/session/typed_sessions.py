@@ -1,6 +1,6 @@
-"""Sessions under the typed contract: the caller's id and episode at seed and close, a cookie in between.
+"""Sessions under the typed contract: the caller's session id and episode at seed and close, a cookie in between.
 
-Source: environment_servers/single_agent_turn/app.py, 0.7.0: tools and verify go with the cookies of the seed.
+Source: environment_servers/single_agent_turn/app.py, 0.7.0: tools and verify get the cookies of the seed.
 """
 
 from dataclasses import replace
@@ -14,7 +14,7 @@ from gym_conformance.session.exchange import Exchange
 
 
 class TypedSession(CookieSession):
-    """A session that the caller names."""
+    """A session whose id the caller chooses."""
 
     def __init__(self, channel: Channel, row: Row, habit: CookieHabit, identity: Identity) -> None:
         super().__init__(channel, row, habit)
@@ -22,7 +22,7 @@ class TypedSession(CookieSession):
 
     @property
     def id(self) -> str | None:
-        """The caller's."""
+        """The id that the caller chose."""
         return self.identity.session_id
 
     async def seed(self) -> Exchange:
@@ -32,11 +32,11 @@ class TypedSession(CookieSession):
         )
 
     def shared(self) -> "TypedSession":
-        """Another client that knows the identity, and has the cookies of this one."""
+        """A second client with the same identity and cookies."""
         return self._known_to(TypedSession(self.channel, self.row, self.habit, self.identity))
 
     def again(self, **changes: object) -> "TypedSession":
-        """A client without cookies that names the same session, perhaps in another episode's name."""
+        """A client without cookies that names the same session, possibly in another episode."""
         identity = replace(self.identity, **changes)  # type: ignore[arg-type]
         return TypedSession(self.channel, self.row, self.habit, identity)
 
@@ -46,10 +46,10 @@ class TypedSession(CookieSession):
 
 
 class TypedContract:
-    """The contract that environment servers use from 0.7.0 on."""
+    """The contract of environment servers from 0.7.0 on."""
 
     name = "typed"
 
     def session(self, channel: Channel, row: Row, habit: CookieHabit = CookieHabit.REPLACING) -> TypedSession:
-        """A session of a new id that is not seeded yet."""
+        """A new session with a new id, not yet seeded."""
         return TypedSession(channel, row, habit, Identity(task_id=task_of(row)["task_id"]))

@@ -1,6 +1,6 @@
-"""Is a tool served at all? The server's answer is compared with its answer for a tool that does not exist.
+"""Whether a tool is served at all, judged by comparison with the replies for a tool that does not exist.
 
-A status says little: a tool may answer 404 of its own, for an account that is not there.
+The status alone says little: a tool may itself answer 404, for an account that does not exist.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -13,16 +13,16 @@ from gym_conformance.session.contracts import Session
 from gym_conformance.session.exchange import Exchange, Request, reply_of
 from gym_conformance.session.likeness import Answer, alike
 
-#: Tools that no environment serves: what differs between the two says nothing.
+#: Tools that no environment has: differences between the replies for these two mean nothing.
 NO_SUCH_TOOL: Final = "no_such_tool_conformance"
 _NOR_THIS: Final = "nor_this_one_conformance"
 
 
 async def is_served(session: Session, tool: str, tried: Iterable[Any]) -> bool:
-    """Whether some request is answered differently from the same request for a tool that does not exist.
+    """Whether some request gets a different reply than the same request for a tool that does not exist.
 
-    Tried are calls with each of these arguments, a body that is no call, and a GET, which a router refuses with another
-    status where it knows the path.
+    It tries calls with each of these arguments, a body that is no call, and a GET, which a router refuses with a
+    different status if it knows the path.
     """
     for arguments in tried:
         if not await _alike(partial(_call, session, arguments), tool):

@@ -1,7 +1,7 @@
-"""What becomes of one request on a line that is not sound: the client's side of it, which is all that a server sees.
+"""Connection faults during a request, produced by the client, which is all that a server can see.
 
-There is no proxy: a connection that the client resets after the server has acted, reads slowly, or has used before, is the
-same to the server, whoever stands at its other end.
+There is no proxy: a server cannot tell whether the client itself or something in between resets a connection after the
+server acted, reads slowly, or reuses a connection.
 """
 
 import asyncio
@@ -25,28 +25,29 @@ from gym_conformance.session.unserved import NO_SUCH_TOOL
 #: Seconds between hanging up and sending again; nemo-gym's client waits half a second (nemo_gym/server_utils.py).
 _AGAIN: Final = 0.2
 
-#: Seconds that a connection, or the first byte of a reply, is waited for.
+#: Seconds to wait for a connection, or for the first byte of a reply.
 _PATIENCE: Final = 5.0
 
-#: When a client hangs up: the parts of the time that the request takes alone, and seconds before which it never does.
+#: When a client hangs up, as fractions of the request's usual time; and the minimum, in seconds.
 _EARLY, _LATE, _SOON = 0.2, 0.8, 0.001
 
-#: How a slow client sends, and reads: parts of the request, bytes of the reply, how many of those wait, and seconds.
+#: Pace of a slow client: parts of the request, bytes of the reply per read, how many reads are delayed, and seconds of
+#: delay.
 _PARTS, _BYTES, _WAITS, _PAUSE = 4, 256, 30, 0.02
 
-#: Bytes of a reply to a slow client, and of the kernel's buffer before it.
+#: Bytes that a slow client's reply may have, and bytes of the kernel's receive buffer.
 _LIMIT, _BUFFER = 16 << 20, 2048
 
 
 @dataclass(frozen=True)
 class WireFault:
-    """One way in which a request fares badly.
+    """One kind of connection fault during a request.
 
     Attributes:
-        said: what happened, after "where".
-        strike: lets it happen, to a request that takes so many seconds alone; the reply, None where none came.
-        again: whether the client then sends it (again).
-        twice: whether it may so act twice.
+        said: what happened, as a clause after "where".
+        strike: causes it, given the seconds that the request usually takes; returns the reply, None if none came.
+        again: whether the client sends the request afterwards.
+        twice: whether the server may then act twice.
     """
 
     said: str
@@ -56,7 +57,7 @@ class WireFault:
 
 
 class StruckChannel(Channel):
-    """A channel whose request number `at`, counted from 0, meets a fault; it takes so many `seconds` alone."""
+    """A channel whose request number `at`, counted from 0, meets a fault; alone, it takes `seconds`."""
 
     def __init__(self, endpoint: Endpoint, at: int, fault: WireFault, seconds: float) -> None:
         super().__init__(endpoint)
@@ -66,7 +67,7 @@ class StruckChannel(Channel):
         self._seen = -1
 
     async def send(self, request: Request) -> Exchange:
-        """Send one request, as any channel does; of one whose reply is lost for good, a reply without content comes."""
+        """Send one request, as any channel does; if its reply is lost for good, return an empty one."""
         self._seen += 1
         if self._seen != self._at:
             return await super().send(request)
@@ -76,14 +77,14 @@ class StruckChannel(Channel):
             return await super().send(request)
         if reply is None:
             last = self.exchanges[-1].reply if self.exchanges else None
-            reply = Reply(200, last.headers if last else (), b"null", 0.0)  # the session's cookie is what it was
+            reply = Reply(200, last.headers if last else (), b"null", 0.0)  # keep the session's cookie
         return self.record(request, reply)
 
 
 async def _hang_up(endpoint: Endpoint, request: Request, seconds: float, *, share: float | None) -> None:
-    """Send a request on a connection of its own, and break it after a share of its time; for None, when the reply begins."""
+    """Send a request on a new connection and break it after `share` of its time; for None, when the reply begins."""
     parts, writer = urlsplit(endpoint.url), None
-    with suppress(OSError, TimeoutError):  # that the server breaks it first is all the same
+    with suppress(OSError, TimeoutError):  # the server may close it first
         async with asyncio.timeout(_PATIENCE):
             reader, writer = await asyncio.open_connection(parts.hostname, parts.port or 80)
             writer.write(endpoint.written(request))
@@ -94,7 +95,7 @@ async def _hang_up(endpoint: Endpoint, request: Request, seconds: float, *, shar
 
 
 async def _together(endpoint: Endpoint, request: Request, _seconds: float) -> Reply:
-    """Send it twice at the same time, on two connections; the reply to the second."""
+    """Send it twice concurrently, on two connections; returns the reply to the second."""
     message = endpoint.written(request)
     both = [endpoint.transport.send(request.method, message, fresh=True) for _ in range(2)]
     first, second = await asyncio.gather(*both, return_exceptions=True)
@@ -106,7 +107,7 @@ async def _together(endpoint: Endpoint, request: Request, _seconds: float) -> Re
 
 
 async def _after_an_error(endpoint: Endpoint, request: Request, _seconds: float) -> Reply:
-    """Send it on a connection on which a tool was called that does not exist, with a body that is no JSON."""
+    """Send it on a connection that was just used to call a nonexistent tool with a body that is not JSON."""
     async with Transport(httpx.URL(endpoint.url), deadline=endpoint.timeout) as transport:
         wrong = Request("POST", f"/{NO_SUCH_TOOL}", b'{"GET / HTTP/1.1\r\n\r\n' * 200, request.headers)
         await transport.send(wrong.method, endpoint.written(wrong))
@@ -114,7 +115,7 @@ async def _after_an_error(endpoint: Endpoint, request: Request, _seconds: float)
 
 
 async def _slowly(endpoint: Endpoint, request: Request, _seconds: float) -> Reply:
-    """Send it in parts, and read the reply a little at a time, into a small buffer."""
+    """Send it in parts, and read the reply a little at a time into a small buffer."""
     loop, parts, reader = asyncio.get_running_loop(), urlsplit(endpoint.url), Reader(_LIMIT)
     message, outcome = endpoint.written(request), None
     reader.expect(request.method)
@@ -145,7 +146,7 @@ async def _slowly(endpoint: Endpoint, request: Request, _seconds: float) -> Repl
     raise ServerFault(*outcome, partial=reader.seen or None)
 
 
-#: A client that hangs up early, late, or when the reply begins; some send the request again, some never do.
+#: Clients that hang up early, late, or when the reply begins; some send the request again, some do not.
 HANG_UPS: Final = (
     *(
         WireFault("the client hung up on it and sent it again", partial(_hang_up, share=share))
@@ -157,7 +158,7 @@ HANG_UPS: Final = (
     ),
 )
 
-#: What else happens to a request, by a name that is permanent: the finding's subject.
+#: Other faults, by permanent names, which are the subjects of findings.
 DISTURBANCES: Final = {
     "duplicates that arrive together": WireFault("it arrived twice at the same time", _together),
     "a connection that met an error before": WireFault(
