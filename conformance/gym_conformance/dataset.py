@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 from pydantic_core import from_json
 
 from gym_conformance.contract.dataset_rows import Rollout, Row, Source
-from gym_conformance.documents import DEEPEST, bulk, flaw, parse_json, parsed_bytes, read_lines
+from gym_conformance.documents import DEEPEST, bulk, flaw, is_file, is_folder, parse_json, parsed_bytes, read_lines
 from gym_conformance.drift.definitions import Definition, Definitions
 from gym_conformance.drift.repeats import Repeats
 from gym_conformance.printable import Refusal
@@ -137,7 +137,7 @@ def _files(paths: Iterable[Path], *, recorded: bool) -> list[Path]:
     """The files to read, each once."""
     found: dict[Path, None] = {}
     for path in paths:
-        if path.is_dir():
+        if is_folder(path):
             inside = sorted(path.glob("*.jsonl"))
             if not inside:
                 raise BadData(f"{path}: the folder has no *.jsonl file; give a folder that has one, or a file")
@@ -145,7 +145,7 @@ def _files(paths: Iterable[Path], *, recorded: bool) -> list[Path]:
         else:
             found[path] = None
             beside = path.with_name(f"{path.stem}{_ROLLOUTS}{path.suffix}")
-            if recorded and beside.is_file():
+            if recorded and is_file(beside):
                 found[beside] = None
     return list(found)
 

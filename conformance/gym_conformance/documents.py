@@ -57,6 +57,16 @@ _NO_TEXT: Final = {
 _BITS: Final = 1024
 
 
+def is_file(path: Path) -> bool:
+    """Whether a file is there; unlike `Path.is_file`, no name is too long for it."""
+    return os.path.isfile(path)  # noqa: PTH113
+
+
+def is_folder(path: Path) -> bool:
+    """The same of a folder."""
+    return os.path.isdir(path)  # noqa: PTH112
+
+
 def read_text(path: Path, most: int = LARGEST) -> str:
     """The text of a file.
 

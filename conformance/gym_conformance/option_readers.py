@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
+from gym_conformance.documents import is_folder
 from gym_conformance.printable import Refusal
 
 if TYPE_CHECKING:  # PyYAML is heavy
@@ -195,9 +196,9 @@ def read_report(option: str, given: str, suffixes: Collection[str]) -> Path:
 def read_new_file(option: str, given: str) -> Path:
     """A file to write that must not exist yet."""
     path = Path(given)
-    if path.exists():
+    if os.path.exists(path):  # noqa: PTH110 - `Path.exists` raises for a name that is too long
         raise BadOption(f"{option} {given!r}: it exists, and may contain reasons; remove it, or give another file")
-    if not path.absolute().parent.is_dir():
+    if not is_folder(path.absolute().parent):
         raise BadOption(f"{option} {given!r}: its folder does not exist; make it first")
     return path
 
@@ -221,9 +222,9 @@ def ensure_installer() -> None:
 def ensure_writable(option: str, path: Path) -> None:
     """Ensure, before the run, that a file can be written at its end."""
     folder = path.absolute().parent
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise BadOption(f"{option} {str(path)!r}: its folder does not exist; make it first")
-    if os.path.isdir(path):  # noqa: PTH112 - `Path.is_dir` raises for a name that is too long
+    if is_folder(path):
         raise BadOption(f"{option} {str(path)!r}: that is a folder; give a file")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise BadOption(f"{option} {str(path)!r}: its folder cannot be written to; give one that can")

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from gym_conformance.calibration.row_plan import RowPlan
 from gym_conformance.contract.endpoints import AUTO, CONTRACTS
+from gym_conformance.documents import is_file
 from gym_conformance.option_readers import (
     BadOption,
     ensure_installer,
@@ -513,7 +514,7 @@ def _refuse_same_file(options: Options) -> None:
     seen: dict[Path, str] = {}
     for option, path in _written(options):
         whole = Path(os.path.realpath(path))  # unlike Path.resolve, it accepts links that lead to themselves
-        if whole in rows or (path.suffix == ".jsonl" and path.is_file() and whole.parent in rows):
+        if whole in rows or (path.suffix == ".jsonl" and is_file(path) and whole.parent in rows):
             raise BadOption(f"{option} {str(path)!r}: rows are read from it, and would be lost; give another file")
         if before := seen.get(place := path.parent.resolve() / path.name):  # a link is replaced, not followed
             raise BadOption(f"{option} {str(path)!r}: {before} names the same file; give each a file of its own")

@@ -101,6 +101,7 @@ _TWINS: dict[str, tuple[Callable[[Path], object], set[str]]] = {
         {"env-references"},
     ),
     "another path": (lambda env: _edit(env, "data/example.jsonl", "data/examples.jsonl"), {"env-references"}),
+    "a path that is too long": (lambda env: _edit(env, "data/example.jsonl", "x" * 5_000), {"env-references"}),
     "no schema": (lambda env: _task_data(env, "1 / 0"), {"env-task-data"}),
     "another schema": (lambda env: _task_data(env, "TaskData = {'note'}"), {"env-task-data"}),
     "its schema": (lambda env: _task_data(env, "TaskData = set()"), set()),

@@ -57,6 +57,7 @@ def test_bad_data_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
     [
         ("rows.jsonl", "ERROR: rows.jsonl, line 3: not JSON (* at column *); each line must be one JSON object"),
         ("none.jsonl", "ERROR: none.jsonl: No such file or directory; give a JSONL file that can be read"),
+        ("x" * 5_000, "ERROR: xxx*: File name too long; give a JSONL file that can be read"),
         ("empty", "ERROR: empty: the folder has no [*].jsonl file; give a folder that has one, or a file"),
     ],
 )

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from gym_conformance.documents import parse_json, read_lines, read_text
+from gym_conformance.documents import is_file, parse_json, read_lines, read_text
 from gym_conformance.launch.env import ENVIRONMENT, BadConfig, Env, chained
 from gym_conformance.launch.env_files import hold_to_task_data, missing_references
 from gym_conformance.launch.not_launched import NotLaunched
@@ -56,7 +56,7 @@ async def env_config(trial: Trial, _: object) -> None:
     entry = chained(server.path, _root(trial))[server.name][server.group][server.inner]
     if server.group != ENVIRONMENT and not entry.get("domain"):
         raise Violation(f"a domain in {server.path.name}", "none", "Add `domain: agent`, or another of its Domain.")
-    if not (folder / server.entrypoint).is_file():
+    if not is_file(folder / server.entrypoint):
         raise Violation(
             f"the file {server.entrypoint}", "no such file", "`entrypoint` is relative to the env's folder."
         )
@@ -120,7 +120,7 @@ def _is_object(line: bytes) -> bool:
 
 def _expect_five(trial: Trial, name: str, count: Callable[[Path], int], hint: str) -> None:
     path = _expect_data(trial) / "data" / name
-    if not path.is_file():
+    if not is_file(path):
         raise Violation(f"{_EXAMPLES} examples in data/{name}", "no such file", hint)
     found = count(path)
     if found != _EXAMPLES:

@@ -10,7 +10,7 @@ from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any, Final
 
-from gym_conformance.documents import parse_json, read_lines, read_text, read_yaml, yaml_mapping
+from gym_conformance.documents import is_file, parse_json, read_lines, read_text, read_yaml, yaml_mapping
 from gym_conformance.launch.served_applications import applications
 from gym_conformance.printable import Refusal
 from gym_conformance.redaction import named_values
@@ -257,7 +257,7 @@ def _application(cwd: Path, folder: str, name: str) -> Env | None:
     home = (cwd / folder).resolve() if folder else cwd
     module = Path(*name.partition(":")[0].split("."))
     places = (home / inside / file for inside in ("", _SOURCES) for file in (f"{module}.py", module / "__init__.py"))
-    if folder and not any(place.is_file() for place in places):
+    if folder and not any(map(is_file, places)):
         return None
     env = _at(home, home, _rows_below(home))
     return replace(env, name=(f"{env.name}." if folder else "") + name.replace(":", "."), application=name)
@@ -303,7 +303,7 @@ def _read(home: Path, server: str = "") -> Env | None:
 def _configured(file: Path, server: str = "") -> Env | None:
     """The env of a YAML in its folder or in its `configs`; None of another file."""
     file = file.resolve()
-    if file.suffix not in (".yaml", ".yml") or not file.is_file():
+    if file.suffix not in (".yaml", ".yml") or not is_file(file):
         return None
     folder = next((each for each in file.parents[:2] if _entry(each, file, server)), None)
     if folder is None:
@@ -317,7 +317,7 @@ def _entry(folder: Path, config: Path | None = None, server: str = "") -> Path |
     entries = [folder / "app.py"]
     with suppress(BadConfig):
         entries.insert(0, folder / find_server(folder, config, server).entrypoint)
-    return next((entry for entry in entries if entry.is_file()), None)
+    return next((entry for entry in entries if is_file(entry)), None)
 
 
 def _rows_of(folder: Path, config: Path | None = None, server: str = "") -> tuple[Path, ...]:
@@ -378,7 +378,7 @@ def _named_rows(nodes: Iterable[object], folder: Path) -> list[tuple[str, Path]]
     named = [each for node in nodes for each in datasets(node)]
     named.sort(key=lambda each: _KINDS.index(each[0]))
     root = _root_of(folder)
-    return [(kind, place) for kind, path in named for place in places(path, folder, root) if place.is_file()]
+    return [(kind, place) for kind, path in named for place in places(path, folder, root) if is_file(place)]
 
 
 def noted(root: Path, *, credentials: bool) -> dict[str, Any]:
@@ -500,7 +500,7 @@ def _asked(server: ConfiguredServer, folder: Path, root: Path, elsewhere: Collec
             started = str(entry.get("entrypoint") or "app.py") if isinstance(entry, dict) else "app.py"
             own = [folder] if inner == server.inner or started != server.entrypoint else []
             places = (root / RESOURCES / str(inner), *own)
-            place = next((place for place in places if (place / started).is_file()), None)
+            place = next((place for place in places if is_file(place / started)), None)
             if place is None:
                 raise BadConfig(
                     f"the server {name}, which it asks, and whose folder {RESOURCES}/{inner} is not here; start it "

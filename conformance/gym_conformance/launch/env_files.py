@@ -9,7 +9,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, Final
 
-from gym_conformance.documents import parse_json, yaml_mapping
+from gym_conformance.documents import is_file, parse_json, yaml_mapping
 from gym_conformance.launch.env import datasets, places, references
 from gym_conformance.launch.launched_server import LOG_LIMIT
 from gym_conformance.launch.leftovers import MARK, end_marked
@@ -49,7 +49,7 @@ def _is_there(path: str, folder: Path, root: Path) -> bool:
     *_, alone = where = places(path, folder, root)
     if alone == folder / "data" / "example.jsonl":
         return True  # whether it is, `env-examples` says
-    return "${" in path or any(place.is_file() for place in where)
+    return "${" in path or any(map(is_file, where))
 
 
 async def hold_to_task_data(python: str, folder: Path, root: Path, rows: Path) -> Mapping[str, Any]:
