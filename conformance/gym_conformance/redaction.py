@@ -50,6 +50,10 @@ _WORDS = frozenset({"auth", "bearer", "cookie", "creds", "dsn", "jwt", "pass", "
 #: Names of addresses, whose opaque parts may be all that guards what they lead to.
 _ADDRESSES = frozenset({"uri", "url", "webhook", "hook", "endpoint"})
 
+#: Settings that name the variable of the environment that holds a secret, such as `api_key_env: OPENAI_API_KEY`.
+_FOR_A_VARIABLE = re.compile(r"env(ironment)?_?(var(iable)?)?(_?name)?$|_var(iable)?(_?name)?$", re.IGNORECASE)
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+
 _NAME_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _USER_INFORMATION = re.compile(r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*://([^\s/?#'\"]*)@", re.IGNORECASE)
 _IN_QUERY = re.compile(r"(?<=[?&])([A-Za-z_][\w.-]*)=([^\s&#'\"<>]+)")
@@ -181,7 +185,7 @@ def is_secret_name(name: str) -> bool:
 
 def _named(name: str, value: str) -> Iterator[str]:
     """The secrets in the value of a setting of this name."""
-    if is_secret_name(name):
+    if is_secret_name(name) and not (_FOR_A_VARIABLE.search(name) and _VARIABLE.fullmatch(value)):
         yield value
     for information in _USER_INFORMATION.findall(value):
         user, _, password = information.partition(":")

@@ -92,6 +92,8 @@ def test_json_without_a_header_is_still_json_of_that_shape(value: object, header
         ("SLACK_WEBHOOK", "https://hooks.slack.com/services/T00/B00/abcdefgh12345678", "abcdefgh12345678"),
         ("AZURE_CONNECTION", "AccountName=x;AccountKey=abcdef123==;y=z", "abcdef123=="),
         ("http_proxy", "http://me:hunter2@proxy:80", "hunter2"),
+        ("SECRET_ENV", "hunter2", "hunter2"),
+        ("SHOP_TOKEN", "A_TOKEN_ITSELF", "A_TOKEN_ITSELF"),
     ],
 )
 def test_what_a_name_or_a_url_calls_a_secret(name: str, value: str, secret: str) -> None:
@@ -108,6 +110,8 @@ def test_what_a_name_or_a_url_calls_a_secret(name: str, value: str, secret: str)
         ("BASE_URL", "http://127.0.0.1:8000/v1"),
         ("API_KEY", "none"),
         ("MODE", "hunter2"),
+        ("api_key_env", "OPENAI_API_KEY"),
+        ("auth_token_env_var", "SHOP_TOKEN"),
     ],
 )
 def test_what_is_none(name: str, value: str) -> None:

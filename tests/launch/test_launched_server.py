@@ -231,6 +231,25 @@ def test_why_its_own_start_up_ends_is_read_from_its_log(tmp_path: Path) -> None:
     )
 
 
+def test_a_credential_that_its_own_start_up_wants_is_made_up(tmp_path: Path) -> None:
+    """It is named in what uvicorn printed of the exception."""
+    (tmp_path / "drill.py").write_text(
+        dedent("""
+        import os
+        from contextlib import asynccontextmanager
+        from starlette.applications import Starlette
+        @asynccontextmanager
+        async def life(app):
+            if not os.environ.get("DRILL_API_TOKEN"):
+                raise RuntimeError("DRILL_API_TOKEN must be set")
+            yield
+        app = Starlette(lifespan=life)
+        """)
+    )
+    with LaunchedServer(Launch(Env("drill", tmp_path, "drill:app"), NOBODY)) as server:
+        assert server.made_up == ("$DRILL_API_TOKEN",)
+
+
 def test_it_never_binds(tmp_path: Path) -> None:
     """It costs its own deadline, and is gone after it."""
     start = time.monotonic()
