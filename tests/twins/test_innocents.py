@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
 from uuid import uuid4
+from zlib import crc32
 
 import pytest
 from pydantic import Field
@@ -34,6 +35,7 @@ from tests.twins.innocent import (
     RefusedMovesCost,
     RefusedMovesCount,
     SaysHowManyMoves,
+    WithoutDocument,
     WrongMovesCount,
     refused_in_words,
 )
@@ -685,6 +687,19 @@ class TellsTheTime(HasOnlySoManyMoves):
 def test_a_clock_beside_a_count_of_moves_is_no_trace_of_a_refused_call() -> None:
     [finding] = found_by("tool-refused-call", TellsTheTime())
     assert finding.verdict is not Verdict.FAIL, finding.actual
+
+
+class JudgesToTheLetter(WithoutDocument):
+    """Pays a few hundredths more or less for each output, by all that is written in it."""
+
+    async def score(self, session_id: str, row: TaskRow, response: Json) -> Score:
+        written = repr(response["output"]).encode()
+        return Score((await super().score(session_id, row, response)).reward - crc32(written) % 97 / 1000)
+
+
+def test_verify_is_sent_the_same_output_with_and_without_refused_calls() -> None:
+    [finding] = found_by("calls-refused-harmless", JudgesToTheLetter())
+    assert finding.verdict is Verdict.PASS, finding.actual
 
 
 class CostsSoMuchAtMost(RefusedMovesCost):

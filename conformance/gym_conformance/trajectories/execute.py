@@ -117,8 +117,8 @@ class TrajectoryRun:
         if number in self.trajectory.noise:
             self.refusals.append(outcome)
             return
+        call_id = f"call_{len(self.steps) - 1}"  # as without the noise, so that verify is sent the very same
         self.steps.append(outcome)
-        call_id = f"call_{number}"
         self.output += [
             function_call(call.name, json.dumps(arguments), call_id),
             function_call_output(reply.text, call_id),
