@@ -182,6 +182,19 @@ def test_with_the_authority_named_it_is_judged(
     assert run.ret == pytest.ExitCode.OK, run.stdout.str()
 
 
+@pytest.mark.parametrize(
+    ("authorities", "why"),
+    [("none.pem", "No such file or directory"), (".", "Is a directory"), (__file__, "NO_CERTIFICATE_OR_CRL_FOUND")],
+)
+def test_authorities_that_cannot_be_read_are_one_line(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, authorities: str, why: str
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", authorities)
+    run = pytester.runpytest_subprocess("--gym-url", "https://127.0.0.1:9", timeout=60)
+    run.stderr.fnmatch_lines([f"ERROR: --gym-url https://127.0.0.1:9: {why}; fix SSL_CERT_FILE, or SSL_CERT_DIR"])
+    assert run.ret == pytest.ExitCode.USAGE_ERROR
+
+
 def test_https_where_http_is_spoken_is_one_line(pytester: pytest.Pytester, gym: str) -> None:
     run = pytester.runpytest_inprocess("--gym-url", gym.replace("http:", "https:"))
     run.stderr.fnmatch_lines(

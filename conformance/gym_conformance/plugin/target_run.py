@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import ssl
 import time
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
@@ -201,6 +202,9 @@ def ensure_reachable(url: str, options: Options, deadline: float = _CONNECT) -> 
         asyncio.run(ask())
     except NotSent as missing:
         raise Unreachable(f"--gym-url {url}: it needs {missing}") from None
+    except OSError as error:  # in the making of the transport, which reads the authorities to trust
+        what = error.reason if isinstance(error, ssl.SSLError) else error.strerror
+        raise Unreachable(f"--gym-url {url}: {what}; fix SSL_CERT_FILE, or SSL_CERT_DIR") from None
     except ServerFault as fault:
         if launched:
             raise Unreachable(f"it is launched, but {fault.fault}: {fault.detail}") from None
