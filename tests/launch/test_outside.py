@@ -263,3 +263,18 @@ def test_what_nemo_gym_refuses_of_the_yaml_is_told(mocks: MockPeers) -> None:
             [found] = run.judge(check)
         ended.append(found.verdict)
     assert ended == [Verdict.NOT_APPLICABLE, Verdict.FAIL, Verdict.PASS]
+
+
+class _KnowsItsClients(ReferenceServer):
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        return await super().dispatch(request) if request.path in ("/", "/openapi.json") else HttpReply.json({}, 401)
+
+
+@pytest.mark.parametrize(("made_up", "verdict"), [(("$SHOP_TOKEN",), Verdict.UNTESTABLE), ((), Verdict.FAIL)])
+def test_where_its_token_is_made_up_it_knows_no_client(made_up: tuple[str, ...], verdict: Verdict) -> None:
+    """Nobody could send the token; a server that needs none of ours is refused as by NeMo Gym's clients, which send none."""
+    for name in ("seed-accepts-rows", "seed-sets-cookie"):
+        [check] = [each for each in CHECKS if each.id == name]
+        with running(_KnowsItsClients(), launched=Launched(made_up=made_up)) as run:
+            found = run.judge(check)
+        assert {each.verdict for each in found} == {verdict}, found

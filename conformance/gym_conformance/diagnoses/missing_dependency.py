@@ -9,7 +9,7 @@ from typing import Final
 
 from gym_conformance.contract.endpoints import OPENING, ROLLOUT_INDEX, RUN, TASK_INDEX, VERIFY
 from gym_conformance.contract.policy_output import RESPONSE_FIELDS
-from gym_conformance.contract.statuses import is_error
+from gym_conformance.contract.statuses import UNKNOWN_CLIENT, is_error
 from gym_conformance.diagnoses.diagnosis import Case, Missing
 from gym_conformance.diagnoses.said import Sent, exception_of, texts
 from gym_conformance.launch.reasons import NETWORK, missing_file
@@ -72,7 +72,7 @@ class MissingDependency:
         if found is None and case.crashed and case.bench.launched.has_log:
             await asyncio.sleep(_WRITTEN)
             found = missing(case.exchanges, case.log)
-        found = found or self._closed(case)
+        found = found or self._closed(case) or _unknown_client(case)
         if found and case.bench.launched.outside and found.needs.startswith(_THE_NETWORK):
             return replace(found, needs=found.needs.replace(_THE_NETWORK, f"{_THE_NETWORK} (--gym-network)", 1))
         return found
@@ -89,6 +89,15 @@ class MissingDependency:
     def _waits_for_others(self, case: Case) -> bool:
         """Whether it asks another host, or did when the same path hung or crashed."""
         return case.asked.outside > 0 or (case.hung is not None and case.hung.path in self._asking)
+
+
+def _unknown_client(case: Case) -> Missing | None:
+    """A credential of its clients, where it opens no session for us and its own credentials are made up."""
+    made_up = ", ".join(case.bench.launched.made_up)
+    refused = (each.reply.status for each in case.exchanges if each.reply and each.request.path in OPENING)
+    status = next((status for status in refused if status in UNKNOWN_CLIENT), 0) if made_up else 0
+    told = f"credentials: it answers {status} to a client without, and {made_up} is made up; give the real ones, and --gym-header"
+    return Missing(told) if status else None
 
 
 def missing(exchanges: Sequence[Exchange], log: Log) -> Missing | None:
