@@ -1,1 +1,1 @@
-"""Trajectories: what rollouts do, as values; their generation, their execution and their comparison, each apart."""
+"""Trajectories: what rollouts do, as plain values, with separate modules to generate, run and compare them."""

@@ -1,4 +1,4 @@
-"""Sessions that nobody ends, and connections that nobody finishes: what a client that was killed leaves behind."""
+"""Abandoned sessions and half-sent requests: what a killed client leaves behind."""
 
 import asyncio
 import time
@@ -13,10 +13,10 @@ from gym_conformance.session.server_fault import ServerFault
 from gym_conformance.trajectories.execute import TrajectoryRun
 from gym_conformance.trajectories.trajectory import Trajectory
 
-#: Sessions that are opened at once, and seconds after which no more are.
+#: Sessions opened concurrently; seconds after which no more are opened.
 _AT_ONCE, _SECONDS = 32, 20.0
 
-#: Of so many sessions one leaves a request behind that it has not finished.
+#: One in this many sessions leaves an unfinished request behind.
 _HALF_SENT: Final = 4
 
 _REQUEST: Final = (
@@ -25,7 +25,7 @@ _REQUEST: Final = (
 
 
 async def abandon(gym: Gym, trajectories: Sequence[Trajectory], count: int) -> int:
-    """Seed so many sessions, take half of each one's steps, and leave them; how many were begun."""
+    """Seed `count` sessions, take half the steps of each, and abandon them; returns how many were begun."""
     free, end, begun = asyncio.Semaphore(_AT_ONCE), time.monotonic() + _SECONDS, 0
 
     async def one(number: int) -> None:
@@ -36,7 +36,7 @@ async def abandon(gym: Gym, trajectories: Sequence[Trajectory], count: int) -> i
                 return
             begun += 1
             rollout = TrajectoryRun(gym, Channel(gym.endpoint), trajectory)
-            with suppress(ServerFault):  # what becomes of those that come afterwards is looked at
+            with suppress(ServerFault):  # only the effect on later sessions matters
                 await rollout.step(1 + len(trajectory.calls) // 2)
 
     await asyncio.gather(*map(one, range(count)))
@@ -45,7 +45,7 @@ async def abandon(gym: Gym, trajectories: Sequence[Trajectory], count: int) -> i
 
 @asynccontextmanager
 async def half_sent(url: str, sessions: int) -> AsyncIterator[int]:
-    """Keep requests of a plain HTTP server half sent, as a client leaves them whose machine is gone; how many."""
+    """Hold half-sent requests open on a plain HTTP server, like a client whose machine died; yields how many."""
     parts = urlsplit(url)
     writers = list[asyncio.StreamWriter]()
     if parts.scheme == "http" and parts.hostname:

@@ -1,7 +1,7 @@
-"""Answers that are paid for, found by asking, where no recorded rollout shows any.
+"""Answers that earn a reward, found by trying, for rows without a recorded rollout that shows one.
 
-Without one, a server that only grades is hardly tried: whatever is said earns nothing. Most rows hold their answer, and
-prompts ask for it in one of a few forms.
+Without such an answer, a server that only grades is hardly tested, because every answer earns nothing. Most rows
+contain their answer, and prompts ask for it in one of a few forms.
 """
 
 import re
@@ -17,22 +17,25 @@ from gym_conformance.trajectories.generate import named_values
 from gym_conformance.trajectories.renaming import own
 from gym_conformance.trajectories.trajectory import Trajectory
 
-#: How prompts ask for an answer, with a placeholder in it.
+#: The forms in which prompts ask for an answer, with a placeholder for it.
 _FORMS: Final = ("\\boxed{%s}", "%s", "<answer>%s</answer>", "Answer: %s", "#### %s", "```\n%s\n```")
 
-#: Languages whose names prompts give to a block of code.
+#: Language names with which prompts label a block of code.
 _LANGUAGE: Final = re.compile(r"\b(python|javascript|typescript|java|cpp|rust|sql|bash|json|lean4?)\b", re.IGNORECASE)
 
-#: A text of the row that is longer is no answer but a part of the task; one whose name says otherwise may be a program.
+#: The longest text of a row that counts as an answer: longer ones are part of the task. A field that is named like an
+#: answer may be longer, since it may hold a program.
 _SHORT: Final = 200
 _LONG: Final = 4000
 
-#: Fields that are tried, those first whose names sound like an answer.
+#: How many fields are tried; those named like an answer come first.
 _FIELDS = 8
 
 
 async def paid_answers(gym: Gym, tries: int) -> dict[Row, str]:
-    """By row what earns more than doing nothing does, where one field in one form does so on the first two rows.
+    """Find an answer for each row that earns more than doing nothing.
+
+    One field in one form must do so on the first two rows; it is then taken for all rows. Empty if there is none.
 
     Args:
         gym: whose rows are answered.
@@ -50,7 +53,7 @@ async def paid_answers(gym: Gym, tries: int) -> dict[Row, str]:
     forms = [(name, form) for name in likely for form in (*_FORMS, *_fenced(first))][:tries]
     floors = [await _reward(gym, row, None) for row in (first, second)]
     alone = [(name, form) for name, form in forms if may_be_gold(name)]
-    # a server that mixes up what comes at once may pay for the right one alone
+    # a server that mixes up concurrent requests may reward the right answer only if it comes alone
     for asked, at_once in ((forms, FEW), (alone, 1)):
         earned = await beside(
             [partial(_reward, gym, first, form % values[first][name]) for name, form in asked], at_once
@@ -62,18 +65,18 @@ async def paid_answers(gym: Gym, tries: int) -> dict[Row, str]:
 
 
 def may_be_answer(name: str, value: str) -> bool:
-    """Whether a text of the row may be its answer, by its length: what is named as one may be a whole program."""
+    """Whether a text of the row is short enough to be its answer; a field named like one may hold a whole program."""
     return 0 < len(value) <= (_LONG if may_be_gold(name) else _SHORT)
 
 
 def _fenced(row: Row) -> tuple[str, ...]:
-    """A block of code in the first language that the row's input names."""
+    """A block of code in the first language that the row's input names, if any."""
     named = _LANGUAGE.search("\n".join(Rollout.input_texts(row.data)))
     return (f"```{named[0].lower()}\n%s\n```",) if named else ()
 
 
 def _values(row: Row) -> dict[str, str]:
-    """The first value of each name among the row's own fields that may be an answer."""
+    """The row's own fields that may hold an answer: the first value of each name."""
     found: dict[str, str] = {}
     for name, value in named_values(own(row)):
         if isinstance(value, str | int | float) and not isinstance(value, bool) and may_be_answer(name, str(value)):
@@ -82,7 +85,7 @@ def _values(row: Row) -> dict[str, str]:
 
 
 async def _reward(gym: Gym, row: Row, answer: str | None) -> float:
-    """What it earns; what is no number earns nothing here."""
+    """The reward for the answer, or for doing nothing if it is None; 0 if the reward is not a number."""
     trajectory = Trajectory(row) if answer is None else Trajectory(row, answer=answer)
     reward: Any = (await run(gym, Channel(gym.endpoint), trajectory)).reward
     return reward if isinstance(reward, int | float) else 0.0

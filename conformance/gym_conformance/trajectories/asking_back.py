@@ -1,6 +1,6 @@
-"""Reads that ask for what a trajectory has written, where it makes none that does: found by asking.
+"""Reads of what a trajectory has written, found by trying, for trajectories that contain none.
 
-A write that is lost, or comes to another session, shows in no reply of a rollout that only writes.
+A write that is lost, or reaches another session, shows in no reply of a rollout that only writes.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,24 +21,25 @@ from gym_conformance.trajectories.renaming import takes_any_word
 from gym_conformance.trajectories.trajectory import Reference, Trajectory, is_reference, stand_in
 from gym_schemas import admits, name_of, properties_of, scalars
 
-#: Calls that may come before a write, reads that are tried after it with each tool, and reads of a trajectory.
+#: Calls that may precede a write, reads tried after it with each tool, and reads added to a trajectory.
 _BEFORE, _TRIES, _READS = 12, 3, 4
 
-#: Trajectories that are asked for, and values of a write's reply that may be asked for.
+#: Trajectories that get reads, and values of a write's reply that a read may ask for.
 _TRAJECTORIES, _SEEN = 4, 50
 
-#: A longer text is what was written, and not what it is called.
+#: The longest text that may be a name; a longer one is content.
 _CALLED: Final = 80
 
-#: What a reply says may be any text.
+#: A value from a reply may be any text.
 _FREE: Final = {"type": "string"}
 
 
 async def asking_back(gym: Gym, found: Iterable[Trajectory], reads: Callable[[Tool], bool]) -> tuple[Trajectory, ...]:
-    """Those of them that write, with reads that speak of what their first write of each tool has written.
+    """Add reads to the trajectories that write, about what their first write of each tool has written.
 
-    Each such read comes just after the write, and again in the end. One is left out that has no such read, or makes
-    it itself, or of which another call is refused then. Where one finds no room none is asked: longer ones need more.
+    Each such read comes just after the write, and again at the end. A trajectory is left out if no such read is found,
+    if it already makes that read itself, or if one of its own calls is refused. If the server has no room for one of
+    the sessions, the result is empty, since the longer trajectories would need more.
 
     Raises:
         ServerFault: the server does not answer.
@@ -60,14 +61,14 @@ async def asking_back(gym: Gym, found: Iterable[Trajectory], reads: Callable[[To
 
 @dataclass(frozen=True)
 class _Read:
-    """A read that was taken, and the number of the write that it speaks of."""
+    """A read that the server accepted, and the index of the write that it is about."""
 
     call: Call
     write: int
 
 
 async def _asked(gym: Gym, trajectory: Trajectory, reading: Sequence[Tool], names: set[str]) -> Trajectory:
-    """The trajectory with reads of what it has written; without any call where none was found."""
+    """The trajectory with reads of what it has written; without any calls if none was found."""
     nothing = replace(trajectory, calls=())
     rollout = TrajectoryRun(gym, Channel(gym.endpoint), trajectory)
     await rollout.step()
@@ -91,7 +92,7 @@ async def _asked(gym: Gym, trajectory: Trajectory, reading: Sequence[Tool], name
 
 
 async def _taken(rollout: TrajectoryRun, tool: Tool, candidates: Iterable[dict[str, Any]]) -> Call | None:
-    """The first of these calls that is not refused."""
+    """The first candidate that is not refused."""
     for arguments in islice(candidates, _TRIES):
         call = Call(tool.name, arguments)
         sent = Call(tool.name, rollout.arguments(call))
@@ -103,7 +104,7 @@ async def _taken(rollout: TrajectoryRun, tool: Tool, candidates: Iterable[dict[s
 
 
 def _with_reads(trajectory: Trajectory, found: Sequence[_Read]) -> Trajectory:
-    """The trajectory with each read after its write, and all of them again in the end."""
+    """The trajectory with each read after its write, and all of them again at the end."""
     made = len(trajectory.calls)
     whole = replace(trajectory, calls=(*trajectory.calls, *(one.call for one in found)))
     numbers = list[int]()
@@ -113,7 +114,7 @@ def _with_reads(trajectory: Trajectory, found: Sequence[_Read]) -> Trajectory:
 
 
 def _candidates(tool: Tool, whole: Trajectory, write: int, reply: Any) -> Iterator[dict[str, Any]]:
-    """Calls of a tool that speak of what a call has written: by names that are alike, else by a text, where it takes one."""
+    """Calls of a tool about what a write has written: by arguments named alike, otherwise by its only free-text one."""
     known = next((call.arguments for call in whole.calls if call.name == tool.name), None)
     base = known if isinstance(known, dict) else plain_arguments(tool)
     if base is None:
@@ -132,7 +133,7 @@ def _candidates(tool: Tool, whole: Trajectory, write: int, reply: Any) -> Iterat
 
 
 def _alike(key: str, schema: Any, said: Iterable[tuple[str, Any, Any]]) -> Iterator[Any]:
-    """What was said under a name that is alike, its own first; a word that may be any only where it might have been any."""
+    """Values given under a similar name, the same name first; a free-text argument takes only free text."""
     for name, value, theirs in sorted(said, key=lambda each: each[0] != key):
         plain = _plain(value)
         named = name and named_alike(key, name) and plain and type(plain) in (str, int)
@@ -142,7 +143,7 @@ def _alike(key: str, schema: Any, said: Iterable[tuple[str, Any, Any]]) -> Itera
 
 
 def _spoken(value: Any, schema: Any, name: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """What a call says, with its names and definitions."""
+    """The scalar arguments of a call, each as name, value and schema."""
     if isinstance(value, dict) and not is_reference(value):
         known = properties_of(schema) if isinstance(schema, dict) else {}
         for key, inner in value.items():

@@ -1,9 +1,9 @@
-"""A probe before other sessions and after them: what an earlier session leaves shows, also where it shows only once.
+"""Probes before and after other sessions: they show what an earlier session leaves behind, even if it shows only once.
 
-The probes are reads, and a verify. They are run many times on the untouched server, before anything of it is known;
-then recorded rollouts are run, each in a session of its own; then the probes again. What was the same in all runs
-before, and is the same in all runs after, and is not the same before and after, was changed by a session in between:
-among so many runs no other order of theirs has this form, and chance is what `evidence` allows.
+The probes are reads and a verify. They run many times on the untouched server, before anything about it is known; then
+recorded rollouts run, each in its own session; then the probes run again. Whatever was the same in all runs before, and
+is the same in all runs after, but differs between the two, was changed by a session in between: of all the orders of
+that many runs, only one looks like this, and chance is what `evidence` allows.
 """
 
 import asyncio
@@ -27,30 +27,30 @@ from gym_conformance.trajectories.learn import recorded_rows
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, varying
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, is_linked
 
-#: So many runs before, and after: one order of 1 in C(34, 17) = 2.3 billion.
+#: Runs before, and as many after: one order in C(34, 17) = 2.3 billion.
 RUNS: Final = 17
 
-#: Runs of a probe at once: nothing that it does is written.
+#: Concurrent runs of a probe, which writes nothing.
 _AT_ONCE = 16
 
-#: Runs after, one by one, that take as long as the fastest before did; they count where they take at most so many times as
-#: long as the slowest: a run of many steps never takes exactly as long as another one.
+#: Runs after, one by one, paced to take as long as the fastest run before. They count if they take at most this many
+#: times as long as the slowest: a run of many steps never takes exactly as long as another one.
 _PACED, _NEARLY = 5, 1.25
 
-#: Seconds in which what changes by itself may show that it does: twice as long as what came in between took, within these.
+#: Bounds, in seconds, of a pause in which what changes by itself may do so: twice as long as what came in between.
 _LEAST_PAUSE, _LONGEST_PAUSE = 0.3, 2.0
 
-#: Errors that are kept of the runs before.
+#: Errors kept from the runs before.
 _FAILURES = 8
 
 #: Rows that are probed.
 _ROWS = 3
 
-#: Reads of a probe: the row's own, those without arguments, and ones that other rows' rollouts made, since what another
-#: session was given is not found; and more of tools that are not among them.
+#: Reads of a probe: the row's own, those without arguments, those recorded on other rows (another session's data must
+#: not be found), and more of tools that are not among them.
 _READS, _BARE, _STRANGE, _MORE = 4, 4, 2, 4
 
-#: Names of what sound servers share: ids that count on over all sessions, what says that it was in a cache, clocks.
+#: Names of what sound servers share between sessions: running ids, cache flags, clocks.
 _SHARED = re.compile(
     r"cache|uptime|time|date|elapsed|took|since|latency|version|sessions|clients|connections|load|(^|_)(id|ids|number|no|seq|sequence|serial|counter|requests?)$|Id$",
     re.IGNORECASE,
@@ -59,7 +59,7 @@ _SHARED = re.compile(
 
 @dataclass(frozen=True)
 class ChangedAnswer:
-    """What a probe was answered before and after other sessions: the difference, what was run, and the requests of it."""
+    """A probe whose answer changed after other sessions: the difference, what was run, and the requests."""
 
     difference: Difference
     schedule: Schedule
@@ -68,7 +68,7 @@ class ChangedAnswer:
 
 @dataclass(frozen=True)
 class Played:
-    """What came of a trajectory on the untouched server, and how many seconds its answers were waited for."""
+    """The outcome of a trajectory on the untouched server, and the seconds spent waiting for replies."""
 
     trajectory: Trajectory
     outcome: Outcome
@@ -77,15 +77,15 @@ class Played:
 
 @dataclass(frozen=True)
 class FirstLook:
-    """What an untouched server answered, and what changed when other sessions had come and gone.
+    """What an untouched server answered, and what changed after other sessions had come and gone.
 
     Attributes:
         probes: what was run before and after.
-        before: the outcomes of each probe, of all its runs.
-        played: what came of the first recorded rollouts on it; of what is made up where none is recorded.
-        change: what changed permanently; None if nothing did.
-        failures: the first errors of the untouched server: it may name a missing dependency only once.
-        crowded: what it would have needed, where so many outcomes found no room beside each other; '' where they did.
+        before: for each probe, the outcomes of all its runs.
+        played: the outcomes of the first recorded rollouts, or of made-up ones if none is recorded.
+        change: what changed permanently, or None.
+        failures: the first errors of the untouched server, which may name a missing dependency only once.
+        crowded: what the look would have needed, if there was no room for that many concurrent runs; otherwise ''.
     """
 
     probes: tuple[Trajectory, ...] = ()
@@ -97,7 +97,7 @@ class FirstLook:
 
 
 def reads_on(gym: Gym, row: Row) -> Trajectory:
-    """Reads on a row: the recorded ones, ones of other rows, and the tools that take no arguments."""
+    """Reads on a row: its recorded ones, some recorded on other rows, and the tools that take no arguments."""
     reads = _recorded_reads(gym, row)
     others = (call for other in gym.recorded if other is not row for call in _recorded_reads(gym, other))
     own = {tool.name for tool in row.tools}
@@ -111,7 +111,7 @@ def reads_on(gym: Gym, row: Row) -> Trajectory:
 
 
 def _recorded_reads(gym: Gym, row: Row) -> list[Call]:
-    """Those of the row's first recorded rollout that need no earlier reply, those that follow a write first: they show it."""
+    """The reads of the row's first rollout that need no earlier reply; those that follow a write come first."""
     recorded = [call for rollout in gym.recorded.get(row, ())[:1] for call in followed(row, rollout).calls]
     wrote = next(iter(writes_in(recorded)), len(recorded))
     reads = [call for call in (*recorded[wrote:], *recorded[:wrote]) if is_read(call.name)]
@@ -119,13 +119,13 @@ def _recorded_reads(gym: Gym, row: Row) -> list[Call]:
 
 
 def writing(gym: Gym, row: Row) -> Trajectory:
-    """What may leave something behind: the row's first recorded rollout, or calls that are made up."""
+    """A trajectory that may leave something behind: the row's first recorded rollout, or made-up calls."""
     recorded = gym.recorded.get(row, ())
     return followed(row, recorded[0]) if recorded else made_up(Knowledge((row,)), row)
 
 
 async def look(gym: Gym) -> FirstLook:
-    """Take a first look; where the server does not answer, none, which other checks will find."""
+    """Take a first look; if the server does not answer, it is empty, and other checks report that."""
     try:
         with gym.endpoint.forgiving():
             return await _look(gym)
@@ -146,11 +146,11 @@ async def changed(gym: Gym, probes: tuple[Trajectory, ...], writes: Sequence[Tra
     """Run the probes, then the writes, then the probes again, and say what changed."""
     record = Channel(gym.endpoint)
     failures: list[Exchange] = []
-    # Each probe has all its runs before another row is seeded.
+    # All runs of a probe come before another row is seeded.
     before = [[*await run_times(gym, one, RUNS - 1, failures), await run(gym, record, one)] for one in probes]
     played = tuple([await play(gym, record, one) for one in writes])
     for one in writes:
-        if one.calls:  # a read after writes may leave behind what a cache has kept of it
+        if one.calls:  # a read after writes may leave its result in a cache
             await run(gym, record, reading_again(one))
     unchanged = FirstLook(probes, tuple(map(tuple, before)), played, failures=tuple(failures))
     for one, runs in zip(probes, before, strict=True):
@@ -167,14 +167,14 @@ async def changed(gym: Gym, probes: tuple[Trajectory, ...], writes: Sequence[Tra
 
 
 async def play(gym: Gym, channel: Channel, one: Trajectory) -> Played:
-    """Run it alone, and say how long that took."""
+    """Run a trajectory alone and measure how long it takes."""
     before = len(channel.exchanges)
     outcome = await run(gym, channel, one)
     return Played(one, outcome, sum(reply_of(each).elapsed for each in channel.exchanges[before:]))
 
 
 async def changed_since(gym: Gym, look: FirstLook) -> ChangedAnswer | None:
-    """What has changed since the first look, and is no number: those may count minutes."""
+    """What has changed since the first look, ignoring numbers, which may count minutes."""
     for one, before in zip(look.probes, look.before, strict=True):
         channel = Channel(gym.endpoint)
         after = [await run(gym, channel, one)]
@@ -188,10 +188,10 @@ async def changed_since(gym: Gym, look: FirstLook) -> ChangedAnswer | None:
 async def _lasting_as_fast(
     gym: Gym, one: Trajectory, before: Sequence[Outcome], after: Sequence[Outcome]
 ) -> Iterator[Difference]:
-    """What lasts where sessions take as long as they did before: one that is slower may earn less for it.
+    """Lasting differences in sessions that take as long as those before: a slower session may earn less.
 
-    Where none is as fast any more, nothing can be compared. Nor does what changes without a session in between, such as a
-    price: all of many runs at once may see the same one, and all of the next ones another.
+    If none is as fast any more, nothing can be compared. What changes without any session in between, such as a price,
+    does not count either: all of many concurrent runs may see one price, and all of the next ones another.
     """
     if next(lasting(before, after), None) is None:
         return iter(())
@@ -211,7 +211,7 @@ def _no_numbers(found: Iterator[Difference]) -> Iterator[Difference]:
 async def run_times(
     gym: Gym, trajectory: Trajectory, times: int, failures: list[Exchange] | None = None
 ) -> list[Outcome]:
-    """Run it so many times, a few at once, and put the first errors into `failures`."""
+    """Run a trajectory this many times, a few at once, and add the first errors to `failures`."""
 
     async def once() -> Outcome:
         channel = Channel(gym.endpoint)
@@ -224,7 +224,7 @@ async def run_times(
 
 
 def lasting(before: Sequence[Outcome], after: Sequence[Outcome]) -> Iterator[Difference]:
-    """Where all runs before are alike, and all runs after, and the two differ; no times, and nothing of a cache."""
+    """Where all runs before are alike, all runs after are alike, and the two differ; times and caches are ignored."""
     for difference in differences(before[0], after[0], varying(before) | varying(after)):
         if not difference.of_time and not by_design(difference.place):
             yield difference

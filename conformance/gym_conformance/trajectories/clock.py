@@ -1,4 +1,4 @@
-"""Texts that tell the present time: they are the same for as long as a clock shows the same. Pure, but for the clock."""
+"""Texts that tell the present time, which stay the same only as long as the clock does. Pure, but for the clock."""
 
 import re
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d|\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?")
 
-#: Dates as they are mostly written, and the names of weekdays, which move with them.
+#: Dates in the usual notations, and names of weekdays, which change with them.
 _DATE: Final = re.compile(
     r"\d{4}-\d\d-\d\d|\b\d{1,2}\.? [A-Z][a-z]{2,8},? \d{4}\b|\b[A-Z][a-z]{2,8} \d{1,2},? \d{4}\b"
     r"|\b\d{1,2}[./]\d{1,2}[./]\d{4}\b"
@@ -16,17 +16,17 @@ _DATE: Final = re.compile(
 _WRITTEN: Final = ("%Y-%m-%d", "%d %B %Y", "%d %b %Y", "%B %d %Y", "%b %d %Y", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y")
 _WEEKDAY: Final = re.compile(r"\b(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?\b")
 
-#: A run may be so old when its replies are looked at, and a clock without seconds may be so far off.
+#: How old a run may be when its replies are compared, and how far off a clock without seconds may be.
 _RECENT: Final = timedelta(minutes=5)
 
 
 def without_moments(text: str) -> str:
-    """The text without its dates and times."""
+    """Remove dates and times from the text."""
     return _MOMENT.sub("", text)
 
 
 def both_tell_the_time(before: Any, after: Any) -> bool:
-    """Whether two texts differ in a date or time alone, and `after` tells the present one, here or in UTC."""
+    """Whether two texts differ only in dates or times, and `after` tells the present one, in local time or UTC."""
     if not isinstance(before, str) or not isinstance(after, str) or not _MOMENT.search(before):
         return False
     if without_moments(before) != without_moments(after):
@@ -37,7 +37,7 @@ def both_tell_the_time(before: Any, after: Any) -> bool:
 
 
 def same_but_for_dates(before: Any, after: Any) -> bool:
-    """Whether two texts differ in dates and the days of the week alone."""
+    """Whether two texts differ only in dates and days of the week."""
     if not isinstance(before, str) or not isinstance(after, str):
         return False
     one, two = (_WEEKDAY.sub("", _DATE.sub("", text)) for text in (before, after))
@@ -45,7 +45,7 @@ def same_but_for_dates(before: Any, after: Any) -> bool:
 
 
 def days_later(before: str, after: str) -> int | None:
-    """By how many days every date of a text moved on; None where they did not all move by as many, or there is none."""
+    """The number of days by which every date of a text moved on; None if they moved differently, or there is none."""
     pairs = list(zip(_DATE.findall(before), _DATE.findall(after), strict=False))
     ways = [{(late - early).days for late in _read(two) for early in _read(one)} for one, two in pairs]
     agreed = set[int].intersection(*ways) if ways else set()
@@ -60,7 +60,7 @@ def _read(text: str) -> Iterator[datetime]:
 
 
 def _now() -> Iterator[str]:
-    """How clocks show the moments of late."""
+    """The notations in which clocks show the last few minutes."""
     for here in (datetime.now(UTC), datetime.now().astimezone()):
         for second in range(int(_RECENT.total_seconds()) + 1):
             moment = here - timedelta(seconds=second)

@@ -1,4 +1,4 @@
-"""Known calls with the values of each other: what a rollout has never put together meets what is full, taken or over. Pure."""
+"""Known calls with each other's values: combinations no rollout tried hit what is full, taken or over. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,7 +15,7 @@ _VALUES, _CALLS = 4, 12
 
 
 def crossed(trajectory: Trajectory) -> Iterator[tuple[str, list[Call]]]:
-    """For each tool that writes, its calls with all values that the trajectory says under such names."""
+    """For each tool that writes, its calls combined with all values that the trajectory uses under the same names."""
     for name in dict.fromkeys(call.name for call in trajectory.calls if not is_read(call.name)):
         known = [call for call in trajectory.calls if call.name == name]
         calls = [call for call in _combined(trajectory, known[0]) if call not in known]
@@ -25,14 +25,14 @@ def crossed(trajectory: Trajectory) -> Iterator[tuple[str, list[Call]]]:
 
 
 def with_crossed(trajectory: Trajectory) -> Iterator[Trajectory]:
-    """The trajectory without the calls of a tool, and then all of these, for each."""
+    """For each such tool, the trajectory without its calls, followed by all the combined ones."""
     for name, calls in crossed(trajectory):
         known = [at for at, call in enumerate(trajectory.calls) if call.name == name]
         yield replace(trajectory, calls=(*trajectory.calls, trajectory.calls[known[0]], *calls)).without(known)
 
 
 def _combined(trajectory: Trajectory, call: Call) -> Iterator[Call]:
-    """The call with each combination of values, those of the argument with the fewest in turn last."""
+    """The call with each combination of values; the argument with the fewest values varies slowest."""
     said = {key: _said(trajectory, key, value) for key, value in _arguments(call).items()}
     several = sorted((key for key in said if len(said[key]) > 1), key=lambda key: len(said[key]))
     for values in islice(product(*(said[key] for key in several)), 2 * _CALLS) if several else ():
@@ -40,12 +40,12 @@ def _combined(trajectory: Trajectory, call: Call) -> Iterator[Call]:
 
 
 def _arguments(call: Call) -> dict[str, Any]:
-    """By their names; none where they are no object."""
+    """The arguments by name; empty if they are not an object."""
     return call.arguments if isinstance(call.arguments, dict) else {}
 
 
 def _said(trajectory: Trajectory, key: str, value: Any) -> list[Any]:
-    """The texts, numbers and returned values that stand under such a name, the call's own first."""
+    """The texts, numbers and returned values that the trajectory uses under this name, the call's own first."""
     found = [value]
     for call in trajectory.calls:
         for name, other in _arguments(call).items():

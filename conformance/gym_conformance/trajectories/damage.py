@@ -1,6 +1,6 @@
-"""Texts that are nearly right: what a policy writes that is cut off, or loses a bracket. Pure.
+"""Almost valid texts, such as a policy writes if it is cut off or drops a bracket. Pure.
 
-A tool that parses a text has a way out for one that does not parse, and that way is seldom tried.
+A tool that parses a text has an error path for those that do not parse, and that path is seldom tested.
 """
 
 import re
@@ -12,29 +12,29 @@ from gym_conformance.trajectories.renaming import own
 from gym_conformance.trajectories.trajectory import REPLY, Trajectory
 from gym_schemas import scalars
 
-#: A text with one of these may be parsed: a formula, a query, a pattern, JSON, a template.
+#: A text with one of these characters may be parsed: a formula, a query, a pattern, JSON, a template.
 _STRUCTURE: Final = re.compile(r"[()\[\]{}<>\"'`=+*/\\^|$]")
 
-#: What no parser of formulas, JSON, queries, patterns or TeX takes for whole.
+#: Texts that no parser of formulas, JSON, queries, patterns or TeX accepts as complete.
 _UNFINISHED: Final = ("=(", '{"a": [', "SELECT '", "(1 +", "[a", "\\frac{1")
 
-#: What every object of JavaScript holds, and a look-up of a name finds where nobody has put it.
+#: A property that every JavaScript object inherits, so that a lookup by name finds it though nobody put it there.
 _INHERITED: Final = "constructor"
 
-#: Texts that are damaged, none longer, and forms that are made in all.
+#: How many texts are damaged, how long they may be, and how many damaged forms are made in all.
 _TEXTS, _LONG, _FORMS = 3, 200, 13
 
-#: Cuts of an answer: after each of its last words and signs, and further ones spread over it.
+#: Cuts of an answer: after each of its last tokens, and further ones spread over it.
 _LAST, _SPREAD = 40, 8
 
-#: What ends a text that something is put into.
+#: The end of a text that encloses another, such as a closing fence.
 _ENDING: Final = re.compile(r"\s*[`)\]}>\"'*$]+\s*\Z")
 
 _LETTERS: Final = re.compile(r"[A-Za-z]+|\d+")
 
 
 def damaged(trajectory: Trajectory) -> list[str]:
-    """Texts of its row and calls, cut off or with a sign too many, those of other forms first; then others that trip parsers."""
+    """Damaged texts of the row and calls: cut off, or with an extra sign, varied forms first; then parser breakers."""
     texts = [*_texts([call.arguments for call in trajectory.calls]), *_texts(own(trajectory.row))]
     short = (text for text in texts if _STRUCTURE.search(text) and len(text) <= _LONG)
     chosen = list(first_of_each(lambda text: _LETTERS.sub("a", text), short).values())[:_TEXTS]
@@ -43,14 +43,14 @@ def damaged(trajectory: Trajectory) -> list[str]:
 
 
 def cut_off(text: str) -> list[str]:
-    """The text cut off after each of its last words and signs, the longest first, and then at a few places before."""
+    """The text cut off after each of its last tokens, the longest first, and then at a few earlier places."""
     ends = [token.end() for token in re.finditer(r"\w+|[^\w\s]", text)][:-1]
     before = ends[:-_LAST]
     return [text[:end] for end in (*reversed(ends[-_LAST:]), *before[:: 1 + len(before) // _SPREAD])]
 
 
 def cut_within(text: str) -> list[str]:
-    """The same, and then ended as the whole one is, as with the fence of a block of code: it looks whole, and is not."""
+    """The same, with the original ending, such as a code fence, appended: these look complete but are not."""
     ending = _ENDING.search(text)
     return [cut + ending[0] for cut in cut_off(text[: ending.start()])] if ending else []
 

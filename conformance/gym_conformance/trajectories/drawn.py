@@ -1,4 +1,4 @@
-"""Whether sessions on one row are told of another world each time, or of the same one with other ids and times. Pure."""
+"""Whether sessions on one row see a new random world each, or the same one with other ids and times. Pure."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -13,11 +13,11 @@ _WORD: Final = re.compile(r"[\w-]+")
 
 
 def minted(place: Place, outcomes: Sequence[Outcome]) -> bool:
-    """Whether what stands there is an id, or a time: no two outcomes have the same, and nothing else of it differs."""
+    """Whether the place holds an id or a time: no two outcomes have the same one, and nothing else in it differs."""
     if by_design(place):
         return True
     values = [value for outcome in outcomes for value in said_at(outcome, place)]
-    if len(values) < len(outcomes):  # a key that is an id itself
+    if len(values) < len(outcomes):  # the key itself is an id
         return any(map(str.isdigit, str(place[-1]))) and isinstance(place[-1], str)
     if all(isinstance(value, str) for value in values):
         texts = [_WORD.findall(without_moments(value)) for value in values]
@@ -32,9 +32,9 @@ def minted(place: Place, outcomes: Sequence[Outcome]) -> bool:
 def told_alike(
     outcomes: Sequence[Outcome], chance: frozenset[Place], *, in_order: bool = False
 ) -> Callable[[Outcome, Outcome, int], bool]:
-    """Tells whether two of the outcomes were told the same before a step, as far as that is drawn: `chance` names where.
+    """A predicate: were two of the outcomes told the same random data before a step? `chance` has the places that vary.
 
-    Ids and times may be others, and lists in another order unless `in_order`.
+    Ids and times may differ, and so may the order of lists unless `in_order`.
     """
     is_id = cache(lambda place: minted(place, outcomes))
 
@@ -56,7 +56,7 @@ def _reordered(one: Outcome, two: Outcome, at: int) -> bool:
 
 
 def _ordered(value: Any) -> Any:
-    """The value with all its lists in one order."""
+    """The value with all its lists sorted."""
     if isinstance(value, dict):
         return {key: _ordered(inner) for key, inner in value.items()}
     return sorted(map(_ordered, value), key=repr) if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""What came of episodes, so many at once: of those that one process drove, or several at the same time. Values only."""
+"""Results of driving many episodes concurrently, in one process or several at the same time. Values only."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -12,10 +12,10 @@ from gym_conformance.trajectories.outcome import Difference
 
 @dataclass(frozen=True)
 class Strayed:
-    """An episode that went otherwise than alone: where it differs, and what was sent and came.
+    """An episode that went differently than it does alone: the difference, and the exchanges.
 
-    `in_flight` is how many were at once, `episode` its place among those that are run, and `share` how many of its runs
-    went astray.
+    `in_flight` is how many episodes ran concurrently, `episode` its index among those that are driven, and `share` the
+    share of its runs that went astray.
     """
 
     in_flight: int
@@ -27,19 +27,20 @@ class Strayed:
 
 @dataclass
 class Driven:
-    """What came of a level.
+    """The results of one level of load.
 
     Attributes:
         seconds: from the first episode to the last.
-        ended: how often each episode ended, by its place among those that are run.
-        wrong: how often it then was otherwise than alone.
-        counts: of all of them that were `lost`, `crashed`, `unanswered` or `broken`, as `LoadLevel` has them.
-        astray: its first run that was.
+        ended: by episode index, how often it ended.
+        wrong: by episode index, how often it differed from its run alone.
+        counts: how many episodes were `lost`, `crashed`, `unanswered` or `broken`; see `LoadLevel`.
+        astray: by episode index, its first run that went astray.
         latencies: how long replies took.
-        requests: that were sent; they were under way for `under_way` seconds.
-        fault: why an answer did not come, the first time.
-        nodes: of a cluster that drove; 0 where this process did.
-        missing: nodes whose part is missing, and why.
+        requests: how many were sent.
+        under_way: seconds for which requests were in flight.
+        fault: why a reply failed to come, the first time.
+        nodes: how many cluster nodes drove the load; 0 if this process did.
+        missing: nodes whose results are missing, and why.
     """
 
     seconds: float = 0.0
@@ -56,13 +57,13 @@ class Driven:
 
     @property
     def strayed(self) -> Strayed | None:
-        """The first run that went astray of the episode that does so most often."""
+        """The first stray run of the episode that goes astray most often."""
         shares = {each: self.wrong[each] / self.ended[each] for each in self.astray}
         worst = max(shares, key=lambda each: shares[each], default=None)
         return None if worst is None else replace(self.astray[worst], share=shares[worst])
 
     def level(self, in_flight: int, memory: int, cores: float) -> LoadLevel:
-        """As reports show it; the server's memory in bytes, and the cores that it kept busy, are 0 where they are not known."""
+        """The level for reports; the server's memory, in bytes, and the cores it kept busy are 0 if unknown."""
         counts = {name: self.counts[name] for name in ("lost", "crashed", "unanswered", "broken")}
         endpoints = tuple(_endpoint(name, samples) for name, samples in sorted(self.latencies.of.items()))
         return LoadLevel(
@@ -80,7 +81,7 @@ class Driven:
 
 
 def added_up(in_flight: int, parts: Iterable[Driven]) -> Driven:
-    """What came of a level whose parts were driven at the same time; its rate is the sum of theirs."""
+    """The results of a level whose parts were driven at the same time; its rate is the sum of theirs."""
     whole, rate = Driven(), 0.0
     for part in parts:
         rate += part.ended.total() / part.seconds
@@ -99,7 +100,7 @@ def added_up(in_flight: int, parts: Iterable[Driven]) -> Driven:
 
 
 def divided(count: int, among: int) -> list[int]:
-    """A number in so many parts, as even as they can be, the greater ones first."""
+    """Divide a number into `among` parts, as even as possible, the larger ones first."""
     part, over = divmod(count, among)
     return [part + 1] * over + [part] * (among - over)
 

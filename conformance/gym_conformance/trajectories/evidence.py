@@ -1,14 +1,14 @@
-"""Telling what a trial does from noise: the one rule for every verdict that rests on a comparison. Pure.
+"""Telling an effect from noise: the one rule for every verdict that depends on a comparison. Pure.
 
-What is compared is run again and again, in the form that is suspected (a trial) and in the form that is known to be
-sound (a control), in an order that is drawn at random. Each run either differs from what is expected or does not. If
-the form of a run had no influence, every assignment of the forms to the runs would have been as likely as the one
-that was drawn: how many of them give the trials at least as many differences is an exact test, whatever the server's
-noise is made of, and however it drifts.
+A comparison makes runs in the form that is suspected (trials) and in the form that is known to be sound (controls), in
+a random order. Each run either differs from what is expected or does not. If the form of a run had no influence, every
+assignment of forms to runs would have been as likely as the one that was drawn. Counting how many assignments give the
+trials at least as many differences is therefore an exact test, whatever the server's noise consists of and however it
+drifts.
 
-A run of the suite mistakes noise for a fault at most once in a million times. Its comparison number i may use 1 / (i (i + 1))
-of that, which adds up to 1 however many there are; and each look at the numbers has its share of what the comparison
-may use. docs/evidence.md has the arithmetic.
+A run of the suite mistakes noise for a fault at most once in a million runs. Its comparison number i may use 1 / (i (i
++ 1)) of that chance, which adds up to at most 1 however many there are, and each look at the numbers gets its share of
+what the comparison may use. docs/evidence.md has the arithmetic.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from math import comb
 from random import Random
 from typing import Final
 
-#: How likely it may be that a run of the suite takes noise for a fault, all its comparisons counted.
+#: The chance that a run of the suite mistakes noise for a fault, over all its comparisons.
 CHANCE: Final = 1e-6
 
 
@@ -29,8 +29,8 @@ class Look:
     Attributes:
         trials: how many are added before it.
         controls: how many are added before it.
-        share: its share of the part of CHANCE that the comparison may use.
-        hopeless: nothing more is tried if chance is still likelier than this.
+        share: its share of what the comparison may use of CHANCE.
+        hopeless: the comparison ends if chance is still likelier than this.
     """
 
     trials: int
@@ -39,8 +39,8 @@ class Look:
     hopeless: float
 
 
-#: Nine pairs cannot exclude chance, but show that there is nothing to exclude; 17 that differ each time, and only in
-#: the trials, are enough; a race that shows once in five times needs the later looks.
+#: Nine pairs cannot exclude chance, but can show that there is nothing to find. 17 pairs suffice if each trial differs
+#: and no control does. A race that shows once in five times needs the later looks.
 LOOKS: Final = (
     Look(9, 9, 0, 0.8),
     Look(8, 8, 1 / 2, 0.6),
@@ -50,7 +50,7 @@ LOOKS: Final = (
     Look(136, 136, 1 / 16, 0),
 )
 
-#: The same if a trial costs many times as much as a control: nine trials that differ each time are enough.
+#: The same for trials that cost many times as much as a control: nine trials that all differ suffice.
 COSTLY: Final = (
     Look(4, 20, 0, 0.8),
     Look(5, 20, 1 / 2, 0.4),
@@ -59,7 +59,7 @@ COSTLY: Final = (
     Look(36, 160, 1 / 8, 0),
 )
 
-#: One look, for what waits: nearly all of the trials differ, or nothing is said.
+#: A single look, for trials that wait: nearly all of them must differ.
 SEVENTEEN: Final = (Look(17, 17, 1, 0),)
 
 
@@ -73,14 +73,14 @@ class Decision(Enum):
 
 @dataclass
 class Comparison:
-    """Trials and controls of one suspicion, look by look.
+    """The trials and controls of one suspicion, look by look.
 
     Attributes:
-        number: which comparison of the run this is, from 1.
+        number: the number of this comparison within the run, from 1.
         looks: when to look.
-        decision: what it has come to.
-        trials: of each look, how many trials differed.
-        controls: of each look, how many controls did.
+        decision: the result so far.
+        trials: for each look, how many trials differed.
+        controls: for each look, how many controls differed.
         draw: draws the order.
     """
 
@@ -92,14 +92,14 @@ class Comparison:
     draw: Random = field(default_factory=Random, repr=False)
 
     def order(self) -> list[bool]:
-        """Which runs the next look needs, in their order: True for a trial, False for a control."""
+        """The runs that the next look needs, in order: True for a trial, False for a control."""
         look = self.looks[len(self.trials)]
         forms = [True] * look.trials + [False] * look.controls
         self.draw.shuffle(forms)
         return forms
 
     def record(self, forms: Sequence[bool], differed: Sequence[bool]) -> None:
-        """Take in the results of the runs of `order`, and look."""
+        """Record the results of the runs of `order`, and decide."""
         look = self.looks[len(self.trials)]
         self.trials.append(sum(came for form, came in zip(forms, differed, strict=True) if form))
         self.controls.append(sum(came for form, came in zip(forms, differed, strict=True) if not form))
@@ -111,12 +111,12 @@ class Comparison:
 
     @property
     def chance(self) -> float:
-        """How likely so many differing trials are where the form of a run has no influence."""
+        """The chance of this many differing trials if the form of a run has no influence."""
         return chance_of(list(zip(self.done, self.trials, self.controls, strict=True)))
 
     @property
     def done(self) -> Sequence[Look]:
-        """The looks that were made."""
+        """The looks made so far."""
         return self.looks[: len(self.trials)]
 
     def __str__(self) -> str:
@@ -127,18 +127,18 @@ class Comparison:
 
 
 def allowed(number: int) -> float:
-    """What comparison number `number` of a run may use of CHANCE: together they use no more than all of it."""
+    """The part of CHANCE that this comparison of a run may use; all of them together use at most all of it."""
     return CHANCE / (number * (number + 1))
 
 
 def chance_of(looks: Sequence[tuple[Look, int, int]]) -> float:
-    """The exact chance that the trials of all looks differ at least so often in all, if their form has no influence.
+    """The exact chance that at least this many trials differ over all looks, if their form has no influence.
 
     Args:
-        looks: each with the number of its trials that differed, and of its controls; within a look every order of
-            trials and controls was as likely.
+        looks: each with the number of its trials that differed, and of its controls; within a look, every order of
+            trials and controls was equally likely.
     """
-    ways = [1]  # by the number of trials that differ, in how many of the orders
+    ways = [1]  # the number of orders, by the number of trials that differ
     for look, trials, controls in looks:
         differed, all_runs = trials + controls, look.trials + look.controls
         here = [comb(differed, each) * comb(all_runs - differed, look.trials - each) for each in range(look.trials + 1)]
@@ -151,7 +151,7 @@ def chance_of(looks: Sequence[tuple[Look, int, int]]) -> float:
 
 
 def chance_so_far(forms: Sequence[bool], differed: Sequence[bool]) -> float:
-    """The same for some of a look's runs, trials and controls as they were drawn."""
+    """The same for a part of a look's runs, in the order drawn."""
     made = Look(sum(forms), len(forms) - sum(forms), 0, 0)
     told = sum(form and came for form, came in zip(forms, differed, strict=True))
     return chance_of([(made, told, sum(differed) - told)])

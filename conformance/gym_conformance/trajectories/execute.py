@@ -23,18 +23,18 @@ from gym_schemas import admits
 
 T = TypeVar("T")
 
-#: Sessions of a crowd that take their steps at the same time.
+#: Sessions of a crowd that run concurrently.
 _AT_ONCE = 16
 
-#: Sessions that are run beside each other, where none is what is being tested, so that slow tools are waited for together.
+#: Sessions that run concurrently, unless concurrency is what is tested, so that slow tools are waited for together.
 FEW: Final = 8
 
 
 class TrajectoryRun:
-    """One trajectory on its way through a session, a step at a time, as the default agent takes it.
+    """One trajectory in a session, run step by step as the default agent would.
 
-    `made` are its calls as they were sent, and `ids` those of the sessions that each step after the seed was asked in, as far
-    as a client can read them.
+    `made` has its calls as they were sent. `ids` has the session id, as far as a client can read it, at each step after
+    the seed.
     """
 
     def __init__(
@@ -53,14 +53,14 @@ class TrajectoryRun:
         self.output: list[Item] = []
         self.refusals: list[StepOutcome] = []
         self.made: list[Call] = []
-        self._graded = gym.kind is ServerKind.SINGLE_TURN  # its calls are written, never made
+        self._graded = gym.kind is ServerKind.SINGLE_TURN  # its calls are only written down, never sent
         self.replies: list[Any] = []
         self.ids: list[str | None] = []
         self.others: Sequence[list[Any]] = ()
         self._walk = self._run()
 
     async def step(self, count: int = 1) -> None:
-        """Take the next step, or so many; there are `trajectory.steps` in all.
+        """Take the next `count` steps; there are `trajectory.steps` in all.
 
         Raises:
             ServerFault: no whole reply came.
@@ -69,30 +69,30 @@ class TrajectoryRun:
             await anext(self._walk, None)
 
     async def finish(self) -> Outcome:
-        """Take all steps that are left."""
+        """Take all remaining steps."""
         async for _ in self._walk:
             pass
         return self.outcome
 
     async def make_calls(self) -> None:
-        """Make all calls, in a session that is seeded."""
+        """Make all calls in a session that is already seeded."""
         self.steps.append(StepOutcome(SEED_SESSION, HTTPStatus.OK.value, None))
         for number, call in enumerate(self.trajectory.calls):
             await self._call(number, call)
 
     async def walk_on(self) -> Outcome:
-        """Take all steps but the seed, in a session that is seeded."""
+        """Take all steps but the seed, in a session that is already seeded."""
         await self.make_calls()
         self.steps.append(await self.verify())
         return self.outcome
 
     @property
     def outcome(self) -> Outcome:
-        """What came of it so far."""
+        """The outcome so far."""
         return Outcome(tuple(self.steps), tuple(self.began))
 
     async def _run(self) -> AsyncIterator[None]:
-        # A seed's reply holds tokens and ids by design (the mcp block): only its status is an outcome.
+        # A seed's reply contains tokens and ids by design (the mcp block), so only its status is part of the outcome.
         self.began.append(time.monotonic())
         self.steps.append(StepOutcome(SEED_SESSION, self._kept(await self.session.seed()).status, None))
         yield
@@ -129,7 +129,7 @@ class TrajectoryRun:
         return reply_of(exchange)
 
     def arguments(self, call: Call) -> Any:
-        """A call's arguments with what was returned in them; its stand-ins where the tool's definition refuses that."""
+        """A call's arguments with references resolved; their stand-ins if the tool's schema rejects the values."""
         told, stand_ins = resolve(call.arguments, self.replies, self.others), resolve(call.arguments, [])
         if told == stand_ins:
             return told
@@ -137,16 +137,16 @@ class TrajectoryRun:
         return told if all(admits(definition, told) for definition in definitions) else stand_ins
 
     async def verify(self) -> StepOutcome:
-        """Have what was done so far scored."""
+        """Verify the session with everything done so far."""
         self.ids.append(self.session.id)
         scored = response([*self.output, message(self.trajectory.answer)])
         return StepOutcome.of_verify(self._kept(await self.session.verify(scored)))
 
 
 async def beside(works: Iterable[Callable[[], Awaitable[T]]], at_once: int = FEW) -> list[T]:
-    """The results of all, so many at once; all have ended when the first failure among them is raised.
+    """Run all works, `at_once` at a time; the first failure is raised once all have ended.
 
-    What found no room beside the others is done again, one at a time.
+    Works that found no room beside the others are repeated one at a time.
     """
     free = asyncio.Semaphore(at_once)
     all_works = tuple(works)
@@ -162,10 +162,10 @@ async def beside(works: Iterable[Callable[[], Awaitable[T]]], at_once: int = FEW
 async def again_alone(
     works: Sequence[Callable[[], Awaitable[T]]], ended: list[T | BaseException]
 ) -> list[T | BaseException]:
-    """How works `ended` beside each other, those done again that found no room: one at a time, so that they raise what they do."""
+    """The results of works that ran concurrently, repeating one at a time those that raised `NoRoom`."""
     crowded = [at for at, each in enumerate(ended) if isinstance(each, NoRoom)]
     for at in crowded:
-        ended[at] = asyncio.CancelledError()  # the frames of the other one hold replies
+        ended[at] = asyncio.CancelledError()  # the frames of the old exception hold replies
     for at in crowded:
         ended[at] = await works[at]()
     return ended
@@ -189,7 +189,10 @@ async def run(
     began: Sequence[float] = (),
     habit: CookieHabit = CookieHabit.REPLACING,
 ) -> Outcome:
-    """Run one trajectory alone, in a fresh session, and close that; no step sooner after the one before than they `began`."""
+    """Run one trajectory alone in a fresh session, then close it.
+
+    `began` paces it: the steps are at least as far apart as these times, in seconds.
+    """
     rollout = TrajectoryRun(gym, channel, trajectory, habit)
     for before, after in pairwise(began):
         await rollout.step()
@@ -202,12 +205,12 @@ async def run(
 async def run_each(
     gym: Gym, trajectories: Iterable[Trajectory], habit: CookieHabit = CookieHabit.REPLACING
 ) -> list[Outcome]:
-    """Run each alone, in a fresh session, a few beside each other."""
+    """Run each trajectory alone in a fresh session, a few concurrently."""
     return await beside(partial(run, gym, Channel(gym.endpoint), each, habit=habit) for each in trajectories)
 
 
 def opened(gym: Gym, channel: Channel, schedule: Schedule) -> list[TrajectoryRun]:
-    """The schedule's trajectories, none of them begun; each knows what the others are answered."""
+    """The schedule's trajectories, not yet begun; each can see the replies of the others."""
     rollouts = [TrajectoryRun(gym, channel, trajectory) for trajectory in schedule.trajectories]
     for rollout in rollouts:
         rollout.others = [other.replies for other in rollouts]
@@ -217,7 +220,8 @@ def opened(gym: Gym, channel: Channel, schedule: Schedule) -> list[TrajectoryRun
 async def run_schedule(gym: Gym, channel: Channel, schedule: Schedule) -> tuple[Outcome, ...]:
     """Run all trajectories of a schedule, each in a fresh session, and return an outcome for each.
 
-    Of sessions that take turns each is closed after its last step; those of a crowd stay open, as those do that run at once.
+    A session that takes turns is closed after its last step. Those of a crowd, and those that run concurrently, stay
+    open until the end.
     """
     rollouts = opened(gym, channel, schedule)
     ended = list[TrajectoryRun]()

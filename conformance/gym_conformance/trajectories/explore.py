@@ -1,7 +1,7 @@
 """Searching for an example that breaks a property, and shrinking it, with Hypothesis.
 
-Hypothesis is synchronous and the suite's HTTP is not: the search runs in a thread of its own, and each example is
-tried on the event loop, which stays free for it.
+Hypothesis is synchronous and the suite's HTTP is not, so the search runs in its own thread, and each example runs on
+the event loop, which is not blocked.
 """
 
 import asyncio
@@ -25,15 +25,15 @@ from gym_conformance.trajectories.profiles import Profile, Search
 E = TypeVar("E")
 
 
-#: Seconds of shrinking that an example is worth, however short the search.
+#: Seconds for shrinking an example, however short the search.
 _SHRINKING = 3.0
 
 
 @dataclass
 class Found(Generic[E]):
-    """What a search came to: how many examples were tried, and the last, smallest one that broke the property.
+    """The result of a search: how many examples were tried, and the last, smallest one that broke the property.
 
-    `cut_short` says that time ran out before the profile's floor was reached; `statistics` is Hypothesis's own account of it.
+    `cut_short` says that time ran out before the profile's floor was reached; `statistics` is Hypothesis's own account.
     """
 
     tried: int = 0
@@ -45,7 +45,7 @@ class Found(Generic[E]):
 
 
 class _Drawn(Generic[E]):
-    """An example as Hypothesis sees it, which writes out what breaks the property: it may be long, and the finding has it."""
+    """An example with a short repr, since Hypothesis prints failing examples, which may be long."""
 
     def __init__(self, example: E) -> None:
         self.example = example
@@ -55,7 +55,7 @@ class _Drawn(Generic[E]):
 
 
 class _Enough(BaseException):
-    """Ends a search from within; no `Exception`, so that Hypothesis lets it pass."""
+    """Ends a search from within; not an `Exception`, so that Hypothesis lets it pass."""
 
 
 async def explore(
@@ -71,12 +71,12 @@ async def explore(
     """Try examples until one breaks the property, and shrink it.
 
     Args:
-        name: names the property in Hypothesis's database.
+        name: the property's key in Hypothesis's database.
         examples: what to try.
-        attempt: tries one; raises `broken` where the property does not hold.
+        attempt: tries one, and raises `broken` if the property does not hold.
         search: how much to try.
-        broken: what a broken property raises; any other exception of `attempt` ends the search and is raised.
-        enough: whether the search may end where it has reached its floor and found nothing.
+        broken: what a broken property raises; any other exception from `attempt` ends the search and is raised.
+        enough: whether the search may end once it has reached its floor and found nothing.
         until: when it ends in any case, in time.monotonic()'s seconds.
 
     Raises:
@@ -106,7 +106,7 @@ async def explore(
         found.statistics = await asyncio.to_thread(_search, name, examples, course.ensure_time, try_one, search)
     except Exception:
         if found.failure is None and not fault:
-            raise  # a fault of ours while making examples
+            raise  # a bug of ours in making examples
     finally:
         course.over = True
         found.seconds = time.monotonic() - started
@@ -117,7 +117,7 @@ async def explore(
 
 @dataclass
 class _Course:
-    """How long a search goes on: until `end`, later where its floor is not reached, and never beyond `until`."""
+    """How long a search continues: until `end`, longer if its floor is not reached, but never beyond `until`."""
 
     found: Found[Any]
     profile: Profile
@@ -128,7 +128,7 @@ class _Course:
     looked: bool = False
 
     def ensure_time(self) -> None:
-        """Go on only while the search may; asked before each draw, too: of a huge definition few or none come to an example."""
+        """End the search if its time is over; called before each draw too, as a huge schema may yield few examples."""
         now = time.monotonic()
         if (
             self.end == math.inf and self.looked
@@ -154,7 +154,7 @@ def _search(
     try_one: Callable[[E], None],
     search: Search,
 ) -> str:
-    @st.composite  # without arguments: Hypothesis writes out the outermost strategy where a draw fails, rows and all
+    @st.composite  # no arguments: Hypothesis prints the outermost strategy, rows and all, if a draw fails
     def drawn(draw: st.DrawFn) -> _Drawn[E]:
         ensure_time()
         return _Drawn(draw(examples))
@@ -178,13 +178,13 @@ def _search(
     if search.seed is not None:
         test = hypothesis.seed(search.seed)(test)
     statistics: list[Any] = []
-    note = collector.with_value(statistics.append)  # type: ignore[arg-type]  # typed as what it is at first, None
+    note = collector.with_value(statistics.append)  # type: ignore[arg-type]  # typed as its initial value, None
     with note, contextlib.suppress(_Enough, Flaky, Unsatisfiable):
         test()
     return "".join(describe_statistics(one | {"nodeid": name}) for one in statistics)
 
 
 def _database(search: Search) -> ExampleDatabase | None:
-    """Hypothesis's own database, so that earlier failures come first; None if every run must try the same examples."""
+    """Hypothesis's database, so that earlier failures come first; None if every run must try the same examples."""
     chosen = settings.default
     return None if chosen is None or search.seed is not None or search.profile.derandomize else chosen.database

@@ -1,4 +1,4 @@
-"""What is tried before anything is drawn: the few examples that reach the usual faults at once, whatever the clock says."""
+"""The examples tried before any is drawn: a few that reach the usual faults at once, however long they take."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -25,61 +25,62 @@ from gym_conformance.trajectories.trajectory import (
 )
 from gym_schemas import NoValue, admits, boundary_values, minimal, properties_of, whole
 
-#: Trajectories that are known to mean something, for the properties of one session.
+#: Known trajectories that the properties of one session use.
 _KNOWN = 4
 
 #: Rows on which nothing is done.
 _UNTOUCHED = 8
 
-#: The same where each row may show something of its own.
+#: Known trajectories used if each row may behave in its own way.
 _WHOLE = 16
 
-#: Writes, and reads, of one that is made up.
+#: Writes, and as many reads, of a made-up trajectory.
 _MADE_UP = 5
 
-#: Arguments at the bounds of a tool's definition, and tools of which they are tried.
+#: Boundary values of a tool's arguments, and tools for which they are tried.
 _BOUNDS, _BOUND_TOOLS = 8, 12
 
 #: Trajectories whose values are combined.
 _MIXED = 2
 
-#: Values of one argument of a known call, and calls that may come before it.
+#: Values of one argument of a known call, and calls that may precede it.
 _VARIED, _BEFORE = 4, 12
 
-#: Trajectories whose calls are repeated with texts that cannot be read, and so many of these calls, and of those with a
-#: name that is not there.
+#: Trajectories whose calls are repeated with damaged texts, and how many of these calls are made, as of those with
+#: unknown names.
 _STRANGE_ONES, _STRANGE_CALLS = 3, 24
 
-#: Calls of one tool after which another with a text that cannot be read may come.
+#: Calls of one tool after each of which a damaged one is tried.
 _PLACES = 3
 
-#: Calls that another session makes first, with what only this one was given.
+#: Calls that another session makes first with values returned to this one.
 _FORESTALLED = 4
 
-#: Tools that write of which one trajectory meets itself, and those of these with other listed values.
+#: Trajectories that write and are run against themselves, and variants of them with other enum values.
 _WRITING, _EXCHANGED = 3, 2
 
-#: Reads that are made again in the end.
+#: Reads repeated at the end.
 _AGAIN = 3
 
-#: No environment knows it.
+#: A name that no environment knows.
 _NOBODY = "Qzxvwkj"
 
-#: Numbers beyond any bound: past 64 bits, past the 28 digits of a `Decimal`, and where one more makes it infinite.
+#: Numbers beyond any bound: past 64 bits, past the 28 digits of a `Decimal`, and close to overflowing to infinity.
 _VAST = (10**27, -(10**27), 1e308)
 
-#: What stands in the place of a number, and of a text.
+#: The wrong values that replace a number, and a text.
 _WRONG: dict[Collection[type], tuple[Any, ...]] = {(int, float): (*_VAST, "many", None), (str,): (7, None, [])}
 
-#: Rollouts that run at once: of different kinds, and of one; and how often those of different kinds meet at their verify.
+#: Concurrent rollouts: of different kinds, and of one kind; and how often those of different kinds verify at the same
+#: moment.
 _MIXED_AT_ONCE, _ALIKE_AT_ONCE, _MEETINGS = 15, 4, 4
 
 
 def known(knowledge: Knowledge) -> list[Trajectory]:
-    """Trajectories that are known to mean something, of as many rows as possible: recorded ones, else made-up ones.
+    """Meaningful trajectories of as many rows as possible: recorded ones, then made-up ones.
 
-    The first ones are of different rows, and call between them as many tools as any could. Of rows of which nothing is
-    recorded those come first that have a shape of their own: they may be scored by other means, such as a sandbox.
+    The first ones are of different rows, and together call as many tools as possible. Among rows without a recorded
+    rollout, those of a new shape come first, since they may be scored differently, for example in a sandbox.
     """
     recorded = list(knowledge.known_trajectories)
     rows = [row for row in knowledge.rows if row not in {trajectory.row for trajectory in recorded}]
@@ -92,7 +93,7 @@ def known(knowledge: Knowledge) -> list[Trajectory]:
 
 
 def by_tools(trajectories: Sequence[Trajectory]) -> list[Trajectory]:
-    """The same, each time the one next that calls the most tools that those before it do not."""
+    """Order trajectories so that each calls as many tools as possible that those before it do not."""
     left, chosen, called = list(trajectories), list[Trajectory](), set[str]()
     while left:
         news = [len({call.name for call in each.calls} - called) for each in left]
@@ -102,12 +103,12 @@ def by_tools(trajectories: Sequence[Trajectory]) -> list[Trajectory]:
 
 
 def known_alone(knowledge: Knowledge) -> list[Schedule]:
-    """A few of them, each alone."""
+    """A few known trajectories, each alone."""
     return [Schedule((trajectory,)) for trajectory in known(knowledge)[:_KNOWN]]
 
 
 def known_in_part(knowledge: Knowledge) -> list[Schedule]:
-    """The same, their last words where nothing was done of what they say, or the first half of it, and nothing on other rows."""
+    """The same, then their answers without any calls, their first halves, and rows on which nothing is done."""
     found = known(knowledge)[:_KNOWN]
     undone = [one.without(range(len(one.calls))) for one in found if one.calls]
     half = [one.without(range(len(one.calls) // 2, len(one.calls))) for one in found if len(one.calls) > 1]
@@ -116,10 +117,10 @@ def known_in_part(knowledge: Knowledge) -> list[Schedule]:
 
 
 def with_bounds(knowledge: Knowledge) -> list[Schedule]:
-    """Those of many rows, and then each tool's arguments at their bounds, and all that it is known to take, in a session each.
+    """Known trajectories of many rows, and each tool's boundary values and known arguments, each in its own session.
 
-    A call that is known to mean something is varied in one argument at a time, in its place; others as a whole. And all
-    values that a rollout says are combined: what it has never put together meets what is full, or taken.
+    A call that is known to mean something is varied in place, one argument at a time; other calls are made up whole.
+    Finally the values of a rollout are combined, so that combinations it never tried hit what is full or taken.
     """
     tools: dict[str, tuple[Row, Tool]] = {}
     for row in knowledge.rows:
@@ -138,7 +139,7 @@ def with_bounds(knowledge: Knowledge) -> list[Schedule]:
 
 
 def _varied(knowledge: Knowledge, tool: Tool) -> Iterator[Trajectory]:
-    """The first known trajectory up to its call of the tool, and then that call with each argument at its bounds."""
+    """The first known trajectory up to its call of the tool, followed by that call with each argument at its bounds."""
     for trajectory in knowledge.known_trajectories:
         at = next((at for at, call in enumerate(trajectory.calls) if call.name == tool.name), None)
         properties = properties_of(tool.parameters)
@@ -156,12 +157,7 @@ def _varied(knowledge: Knowledge, tool: Tool) -> Iterator[Trajectory]:
 
 
 def known_disturbed(knowledge: Knowledge) -> list[Schedule]:
-    """A few of them, each with a call of each kind in its midst that lacks all its arguments, or has a wrong one more.
-
-    Then calls that are as they were, but speak of something that is not there: what is checked last may come too late.
-    And calls whose texts cannot be read any more, such as a formula that lacks its end, and calls with values of each other,
-    such as a transfer to what is full by then.
-    """
+    """A few known trajectories, each with an invalid call in its middle: without arguments, or with a wrong one."""
     found = []
     for trajectory in filter(lambda each: each.calls, known(knowledge)[:_KNOWN]):
         at = len(trajectory.calls) // 2
@@ -178,15 +174,16 @@ def known_disturbed(knowledge: Knowledge) -> list[Schedule]:
 
 
 def _of_many_kinds(trajectories: Iterable[Trajectory]) -> list[Trajectory]:
-    """The same, those first that call other tools, or in another order, than those before them."""
+    """Reorder trajectories so that each new sequence of tools comes first."""
     kinds = grouped(lambda one: tuple(call.name for call in one.calls), trajectories)
     return [*(several[0] for several in kinds.values()), *(one for several in kinds.values() for one in several[1:])]
 
 
 def _with_crossed(trajectory: Trajectory) -> Iterator[Trajectory]:
-    """The trajectory, and then calls of a tool with values that others of it had, for each; what it has read it reads again.
+    """For each tool, the trajectory with calls that combine its values, repeating its reads at the end.
 
-    They come after the last call of that tool, too: a later one may end the episode, so that all are refused alike.
+    The calls are also inserted after the last call of that tool, since a later one may end the episode, after which all
+    calls are refused alike.
     """
     for name, calls in crossed(trajectory):
         end = len(trajectory.calls)
@@ -200,12 +197,12 @@ def _with_crossed(trajectory: Trajectory) -> Iterator[Trajectory]:
 
 
 def _with_strange_names(trajectory: Trajectory, seen: set[tuple[str, str, bool]]) -> Iterator[Trajectory]:
-    """The trajectory with a tool's last call repeated just after it, one of its texts a name that nobody knows, for each.
+    """For each text of a tool's last call, the trajectory with that call repeated with a name that nobody knows.
 
-    Those that are seen, by tool, argument and whether it is a path, are left out: others have had them.
+    What is in `seen`, by tool, argument and whether it is a path, is left out, because another trajectory has tried it.
 
-    And up to that call, with all of these in its place: whatever else it did, such as to set a flag, the call itself would
-    hide. What it has read it reads again in the end.
+    Then the trajectory up to that call, with all of these in its place, because the call itself could hide a side
+    effect such as a flag. Reads are repeated at the end.
     """
     reads = reads_in(trajectory.calls)[-_AGAIN:]
     for at, call in reversed(list(enumerate(trajectory.calls))):
@@ -224,7 +221,7 @@ def _with_strange_names(trajectory: Trajectory, seen: set[tuple[str, str, bool]]
 
 
 def _with_damaged_texts(trajectory: Trajectory) -> Iterator[Trajectory]:
-    """The trajectory with a tool's last calls repeated, each just after it, for each of their texts once in each damaged form."""
+    """For each text of a tool's last calls, the trajectory with that call repeated once in each damaged form."""
     texts = damaged(trajectory)
     for at, call in _last_calls(trajectory):
         said: dict[str, list[Any]] = {}
@@ -240,20 +237,20 @@ def _with_damaged_texts(trajectory: Trajectory) -> Iterator[Trajectory]:
 
 
 def _last_calls(trajectory: Trajectory) -> Iterator[tuple[int, Call]]:
-    """The last calls of each tool, with their numbers: the last one of each first, since others may only follow a read."""
+    """The last calls of each tool with their indices, the very last first, since earlier ones may follow no read."""
     by_tool = grouped(lambda each: each[1].name, reversed(list(enumerate(trajectory.calls))))
     in_turn = zip_longest(*(calls[:_PLACES] for calls in by_tool.values()))
     return (each for each in chain.from_iterable(in_turn) if each)
 
 
 def reading_again(trajectory: Trajectory) -> Trajectory:
-    """The trajectory that makes its last reads again in the end, when it has written."""
+    """The trajectory with its last reads repeated at the end."""
     reads = [call for call in trajectory.calls if is_read(call.name)]
     return replace(trajectory, calls=(*trajectory.calls, *reads[-_AGAIN:]))
 
 
 def _nobody(text: str) -> str:
-    """A name that nobody knows; of a path in a folder that is not there, where what is in order until then is refused."""
+    """A name that nobody knows; for a path, one in a folder that does not exist, so that earlier checks pass."""
     return f"{_NOBODY}/{text.rpartition('/')[2]}" if "/" in text else _NOBODY
 
 
@@ -264,7 +261,7 @@ def _always(other: Any) -> Callable[[Any], Any]:
 def _saying(
     other: Callable[[Any], Any], value: Any, name: str = "", kinds: Collection[type] = (str,)
 ) -> Iterator[tuple[str, Any]]:
-    """The value with one of its texts, or values of these kinds, replaced by another one, for each, and what it is called."""
+    """The variants of a value with one scalar of these types replaced, each with the name of its property."""
     if type(value) in kinds:
         yield name, other(value)
     elif isinstance(value, dict) and not is_reference(value):
@@ -275,9 +272,9 @@ def _saying(
 
 
 def with_each_tool_spoilt(knowledge: Knowledge) -> list[Schedule]:
-    """What `known_disturbed` makes, and in one session a call of each tool that lacks all its arguments.
+    """What `known_disturbed` makes, and one session with a call of each tool without arguments.
 
-    And calls with numbers far beyond what their definitions allow, or with one value of another type.
+    And calls with numbers far beyond what their schemas allow, or with one value of another type.
     """
     found = known_disturbed(knowledge)
     for plain in known(knowledge)[:1]:
@@ -291,9 +288,10 @@ def with_each_tool_spoilt(knowledge: Knowledge) -> list[Schedule]:
 
 
 def _with_one_wrong(trajectory: Trajectory, seen: set[tuple[str, str]]) -> Iterator[Trajectory]:
-    """The trajectory with a call repeated just after it, with one of its numbers or texts wrong, for each.
+    """For each argument, the trajectory with a call repeated just after it with wrong numbers or texts there.
 
-    A number is far out of its bounds; where nothing is said of them it may count on: to wait, or to throw dice, so often.
+    Only values that the schema rejects are used. Without bounds, a huge number could be taken seriously, as a time to
+    wait or a number of dice to throw.
     """
     for at, call in enumerate(trajectory.calls):
         wrong: dict[str, list[Call]] = {}
@@ -313,11 +311,11 @@ def _with_one_wrong(trajectory: Trajectory, seen: set[tuple[str, str]]) -> Itera
 
 
 def side_by_side(knowledge: Knowledge) -> list[Schedule]:
-    """Two different ones side by side, a step of each in turn; one twice, and beside the same in other words.
+    """Two known trajectories in alternation; one against itself, and against a variant with other values.
 
-    Then one for each tool that writes, twice, and with others of the values that its tools list: of several rooms one alone
-    may be shared. Then one within the other, or itself; one beside a busy one; and one from which another takes what it
-    was given, such as the id of a draft, and uses it up first.
+    Then one for each tool that writes against itself, also with other enum values, since only one of several rooms may
+    be shared. Then one nested in another or in itself; one after a busy one; and one whose returned values, such as the
+    id of a draft, another session uses up first.
     """
     found = known(knowledge)
     if not found:
@@ -340,7 +338,7 @@ def side_by_side(knowledge: Knowledge) -> list[Schedule]:
 def first_calls(
     found: Iterable[Trajectory], wanted: Callable[[Call], bool], most: int | None = None
 ) -> Iterator[tuple[Trajectory, int]]:
-    """Of each tool the first call that is wanted, as its trajectory and its number there, which is below `most`."""
+    """For each tool, its first wanted call among the first `most` of a trajectory, as trajectory and index."""
     seen = set[str]()
     for one in found:
         for at, call in enumerate(one.calls[:most]):
@@ -350,7 +348,7 @@ def first_calls(
 
 
 def _saying_otherwise(one: Trajectory) -> Iterator[Trajectory]:
-    """The same on the same row with other words and numbers: what two share shows only where they say different things."""
+    """The trajectory on the same row with other words and numbers: shared state shows only if two sessions differ."""
     names = next(iter(names_in(one)), frozenset())
     other = replace(renamed(one, new_names(names, Random(0))), row=one.row)
     other = with_other_numbers(other) or other
@@ -359,7 +357,7 @@ def _saying_otherwise(one: Trajectory) -> Iterator[Trajectory]:
 
 
 def _forestalled(found: Sequence[Trajectory]) -> Iterator[Schedule]:
-    """Just before a trajectory uses what a call has returned, another session does so; of each tool the first such call."""
+    """Another session uses a returned value just before the trajectory does; for each tool, the first such call."""
     for one, at in first_calls(found, lambda call: not is_read(call.name) and is_linked(call.arguments)):
         call = one.calls[at]
         other = Trajectory(one.row, (Call(call.name, of_first(call.arguments)),))
@@ -367,16 +365,16 @@ def _forestalled(found: Sequence[Trajectory]) -> Iterator[Schedule]:
 
 
 def _busy(trajectory: Trajectory) -> Trajectory:
-    """Each write twice, as policies repeat themselves, and then all reads."""
+    """The trajectory with each write twice, as policies repeat themselves, and then all reads."""
     writes = (number for number in writes_in(trajectory.calls) for _ in range(2))
     return trajectory.chosen([*writes, *reads_in(trajectory.calls)])
 
 
 def at_once(knowledge: Knowledge) -> list[Schedule]:
-    """Two different ones and one that does nothing, and so earns something else, at the same time, many times each.
+    """Two known trajectories and one that does nothing, and so earns another reward, concurrently and many times each.
 
-    And one and the same a few times. Then as many of the first again, whose verifies come at the same moment, a few times:
-    they scatter where the calls before them take longer or shorter.
+    Then a few copies of one trajectory. Then the first schedule a few more times with all verifies at the same moment,
+    since they spread out otherwise if the calls before them vary in length.
     """
     found = known(knowledge)
     if not found:
@@ -390,7 +388,7 @@ def at_once(knowledge: Knowledge) -> list[Schedule]:
 
 
 def around(knowledge: Knowledge, crowd: int) -> list[Schedule]:
-    """The whole crowd after a trajectory's calls, of sessions that make a call each; then its reads again, and its verify."""
+    """After a trajectory's calls, a crowd of sessions that make one call each; then its reads again, and its verify."""
     found = known(knowledge)
     if not found:
         return []
@@ -401,13 +399,13 @@ def around(knowledge: Knowledge, crowd: int) -> list[Schedule]:
 
 
 def in_turn(trajectories: Sequence[Trajectory]) -> Iterator[int]:
-    """A step of each in turn, until all are at their end."""
+    """The order that takes one step of each trajectory in turn until all have ended."""
     for step in range(max(trajectory.steps for trajectory in trajectories)):
         yield from (turn for turn, trajectory in enumerate(trajectories) if step < trajectory.steps)
 
 
 def bare_reads(row: Row) -> list[Call]:
-    """Calls of the tools that need not be told anything of what is there, if they read or take no arguments at all."""
+    """Calls that need to know nothing of the row's data, of tools that read or take no arguments."""
     tools = [tool for tool in row.tools if is_read(tool.name) or not properties_of(tool.parameters)]
     calls = ((tool, plain_arguments(tool)) for tool in tools)
     return [
@@ -417,19 +415,19 @@ def bare_reads(row: Row) -> list[Call]:
     ]
 
 
-#: Where a definition says one of these of a text, its plainest value means something.
+#: Keywords of a text's schema that make its minimal value meaningful.
 _SAYS_WHICH = frozenset({"enum", "const", "pattern"})
 
 
 def _told(tool: Tool, key: str, value: Any) -> bool:
-    """Whether an argument is a text or a list, of which the plainest means nothing."""
+    """Whether an argument is a text or a list whose minimal value means nothing."""
     schema = properties_of(tool.parameters).get(key)
     says_which = isinstance(schema, dict) and not _SAYS_WHICH.isdisjoint(schema)
     return isinstance(value, str | list) and not (isinstance(value, str) and says_which)
 
 
 def plain_arguments(tool: Tool) -> dict[str, Any] | None:
-    """The plainest call of a tool: what may be left out is, and what may be null is; None where none is known."""
+    """The minimal arguments of a tool, without optional ones and with nulls where allowed; None if there are none."""
     try:
         least = minimal(tool.parameters)
     except NoValue:
@@ -446,7 +444,7 @@ def plain_arguments(tool: Tool) -> dict[str, Any] | None:
 
 
 def made_up(knowledge: Knowledge, row: Row) -> Trajectory:
-    """The smallest call of each tool, writes before reads, with what earlier calls return in the place of ids."""
+    """A minimal call of each tool, writes before reads, with ids taken from the replies to earlier calls."""
     writes, reads = list[Call](), list[Call]()
     for tool in row.tools:
         known = [each for each in knowledge.meaningful.get(tool.name, ()) if admits(tool.parameters, each)]

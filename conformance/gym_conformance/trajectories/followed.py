@@ -1,4 +1,4 @@
-"""A recorded rollout as a trajectory that works again: what the server returned then is what it returns now. Pure."""
+"""A recorded rollout as a trajectory that can be replayed: returned ids come from the new replies. Pure."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from gym_conformance.contract.dataset_rows import Call, Rollout, Row
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, SHORT, WORD, Reference, Trajectory
 from gym_schemas import Way, mapped, name_of, scalars
 
-#: A word of a text that has a digit, and is as long at least, may be an id; what stands before it is no longer than that.
+#: The least length of a word with a digit that may be an id within a text; the most text before it that locates it.
 _LONG_WORD, _BEFORE = 6, 24
 
 _LAST_WORD: Final = re.compile(r"\w*\W*\Z")
@@ -20,12 +20,12 @@ _CALLS = 24
 
 
 def followed(row: Row, rollout: Rollout) -> Trajectory:
-    """The rollout's calls and last words; an id that an earlier reply gave is taken from that reply again.
+    """The rollout's calls and answer, with references in place of ids that an earlier reply returned.
 
-    An id is a text or a whole number that was recorded in an earlier output: under the argument's own name, or of four
-    characters or more and unknown to the row. Servers make it anew for each session. What the policy had said before that
-    is no id: the output echoes it. Where an output is in words, one of them that has a digit may be an id, too: it is
-    found again by what stands before it.
+    Servers create ids anew for each session. An id is a text or an integer recorded in an earlier output, either under
+    the argument's own name, or with at least four characters and unknown to the row. A value that the policy had sent
+    before is not an id, because the output echoes it. If an output is prose, a word with a digit in it may be an id
+    too; it is found again by the text before it.
     """
     earlier = _Earlier(json.dumps(row.data, ensure_ascii=False))
     calls = []
@@ -41,9 +41,9 @@ class _Earlier:
 
     Attributes:
         known: the row, as text.
-        origin: where a value was returned first, by its type, itself, and its name there, '' for whatever name.
-        said: what the policy has said itself, by its type.
-        texts: texts that were returned, each with the number of its call and its place there.
+        origin: where a value was first returned, by its type, value and name; the name is '' for any.
+        said: values that the policy has sent itself, by type.
+        texts: returned texts, each with the index of its call and its path.
     """
 
     known: str
@@ -52,7 +52,7 @@ class _Earlier:
     texts: list[tuple[int, Way, str]] = field(default_factory=list)
 
     def linked(self, arguments: Any) -> Any:
-        """What the policy says next, with ids taken from earlier replies."""
+        """The policy's next arguments, with references in place of ids from earlier replies."""
         new = [value for value, _ in scalars(arguments)]
         sought = (each for each in new if (str, each) not in self.said and (str, each, "") not in self.origin)
         for value in sought:
@@ -68,7 +68,7 @@ class _Earlier:
         return mapped(arguments, link)
 
     def hear(self, number: int, output: Any) -> None:
-        """Note what the call of this number returned."""
+        """Record what the call of this index returned."""
         for value, path in scalars(output):
             if (type(value), value) in self.said:
                 continue
@@ -94,7 +94,7 @@ def _may_be_id(value: Any, known: str) -> bool:
 
 
 def _as_word(value: str, texts: Sequence[tuple[int, Way, str]]) -> Reference | None:
-    """Where the value is a word of an earlier text."""
+    """A reference to the value as a word of an earlier text, if it is one."""
     for number, path, text in texts:
         for found in WORD.finditer(text) if value in text else ():
             if found[0] == value:
@@ -106,7 +106,7 @@ def _as_word(value: str, texts: Sequence[tuple[int, Way, str]]) -> Reference | N
 
 
 def parsed(output: Any) -> Any:
-    """A recorded output, parsed where it is JSON."""
+    """A recorded output, parsed if it is JSON."""
     try:
         return json.loads(output)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Strategies for trajectories and schedules: from the rows' tools, and from what recorded rollouts and replies taught."""
+"""Hypothesis strategies for trajectories and schedules, from the rows' tools, recorded rollouts and replies."""
 
 import json
 import re
@@ -21,16 +21,18 @@ T = TypeVar("T")
 #: A rollout of this many calls reaches most states; longer ones mostly cost time.
 CALLS = 6
 
-#: No more at once than the server could score one by one in so many seconds, where scoring blocks its event loop.
+#: No more concurrent sessions than the server could score one by one in this many seconds, in case scoring blocks its
+#: event loop.
 _BATCH_SECONDS: Final = 1.0
 
-#: Values of one form that are kept for an argument.
+#: Values of one format kept for an argument.
 _FORMED = 6
 
-#: What a policy may write: all that UTF-8 can say (`gym_schemas.strategies` says why it is not asked for as a codec).
+#: What a policy may write: all that UTF-8 can encode (`gym_schemas.strategies` says why it is not requested as a
+#: codec).
 _WRITTEN: Final = st.characters(exclude_categories=["Cs"])
 
-#: Words that are assumed to read, and words that do something: the first of them in a tool's name says which it is. This
+#: Words assumed to name reads, and words assumed to name actions; the first of them in a tool's name decides. This only
 #: weights choices and never decides a verdict.
 _READS: Final = re.compile(
     "browse|check|count|describe|details?|fetch|find|get|history|info|information|inspect|inventory|list|look|lookup|overview|"
@@ -47,23 +49,25 @@ _WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What was learned of a gym before trajectories are made.
+    """What was learned about a gym before trajectories are made.
 
     Attributes:
         rows: the rows to seed with.
-        answers: what a policy may say at the end, by row: what one said in a recorded rollout, and texts of the row.
-        paid: what earns more than nothing does, by row, found by asking where a server that only grades has no rollouts.
-        meaningful: arguments that recorded rollouts called a tool with, else ones with words of a row that it knows, by tool.
-        known_trajectories: what recorded rollouts did, the longest first, and what the tools were found to take.
-        crashing: sessions whose last call, an allowed one, crashed the server when it was asked what tools take.
+        answers: by row, possible answers of a policy: one from a recorded rollout, and texts of the row.
+        paid: by row, an answer that earns more than doing nothing, found by trying if a server that only grades has no
+            recorded rollouts.
+        meaningful: by tool, arguments from recorded rollouts, otherwise arguments with words of a row that the tool
+            knows.
+        known_trajectories: what recorded rollouts did, the longest first, and calls that the tools were found to
+            accept.
+        crashing: sessions whose last call, a valid one, crashed the server while it was tried.
         session_seconds: how long a session takes in which nothing is done.
         call_seconds: how long a call takes.
-        at_once: so many sessions take hardly longer beside each other than one alone: the server waits, for a judge model
-            perhaps, and does not compute. 1 where sessions are short.
-        returned: where in a tool's reply a string or an integer stands, by tool.
-        quiet: tools whose names say nothing, and without which nothing else is answered otherwise: they read.
-        mined: values seen in recorded arguments and in replies, by the name of the property they stood in: two calls
-            that mean the same thing say it with the same word.
+        at_once: how many concurrent sessions take hardly longer than one, because the server waits, perhaps for a judge
+            model, rather than computes; 1 if sessions are short.
+        returned: by tool, where its replies contain a string or an integer.
+        quiet: tools that were found to read though their names do not say so: without them nothing else changes.
+        mined: values seen in recorded arguments and in replies, by property name: related calls use the same words.
     """
 
     rows: tuple[Row, ...] = field(repr=False)
@@ -83,13 +87,13 @@ class Knowledge:
     by_definition: dict[str, "ToolCalls"] = field(default_factory=dict, init=False, repr=False)
 
     def sessions_in(self, seconds: float, *, at_most: int) -> int:
-        """How many sessions in which nothing is done fit into so many seconds, one at least."""
+        """How many sessions in which nothing is done fit into this many seconds, at least one."""
         return max(1, min(at_most, int(seconds / self.session_seconds) if self.session_seconds else at_most))
 
     def affordable(
         self, trajectories: Iterable[T], steps: Callable[[T], int], seconds: float, most: int
     ) -> Iterator[T]:
-        """The first of these, one at least and `most` of them, that fit into so many seconds one after the other."""
+        """The first trajectories, between one and `most`, that fit into this many seconds one after the other."""
         spent = 0.0
         for at, one in enumerate(islice(trajectories, most)):
             spent += self.session_seconds + self.call_seconds * steps(one)
@@ -98,26 +102,26 @@ class Knowledge:
             yield one
 
     def reads(self, tool: str) -> bool:
-        """Whether the tool reads, by its name or as it was found to."""
+        """Whether the tool reads, judging by its name or by what was found."""
         return tool in self.quiet or is_read(tool)
 
     def may_read(self, tool: Tool) -> bool:
-        """The same of a tool, or whether it takes no arguments and does not sound like anything else."""
+        """The same for a tool, or whether it takes no arguments and its name suggests nothing else."""
         return may_read(tool) or self.reads(tool.name)
 
     def beside(self, at_most: int) -> int:
-        """How many trials may be made beside each other: as many as it was found to do at once, or could do one by one in time."""
+        """How many trials may run concurrently: as many as the server was found to handle, or could score in time."""
         return max(min(self.at_once, at_most), self.sessions_in(_BATCH_SECONDS, at_most=at_most))
 
     def tools(self, row: Row) -> Mapping[str, "ToolCalls"]:
-        """The row's tools for which a valid call can be made, by name. Cached, because strategies are expensive to build."""
+        """The row's tools for which a valid call can be made, by name; cached, since strategies are costly to build."""
         if row not in self.by_row:
             made = [self._made(tool) for tool in row.tools]
             self.by_row[row] = {calls.tool.name: calls for calls in made if not calls.valid.is_empty}
         return self.by_row[row]
 
     def _mined_for(self, tool: Tool) -> Mapping[str, tuple[Any, ...]]:
-        """What was seen under the arguments' names, and for a text of a certain form whatever was seen in that form."""
+        """Values seen under the arguments' names, and for a text with a format, all values seen in that format."""
         more: dict[str, tuple[Any, ...]] = {}
         for name, definition in properties_of(tool.parameters).items():
             if isinstance(definition, dict) and "pattern" in definition and name not in self.mined:
@@ -139,12 +143,12 @@ class Knowledge:
 
 @dataclass(frozen=True)
 class ToolCalls:
-    """Arguments for one tool.
+    """Strategies for the arguments of one tool.
 
     Attributes:
         tool: the tool.
-        fresh: what its definition allows, and nothing else is known of.
-        valid: the same, and more often with values that were seen before, or as recorded.
+        fresh: anything its schema allows.
+        valid: the same, but more often with values seen before, or as recorded.
         wrong: with something wrong.
     """
 
@@ -155,7 +159,7 @@ class ToolCalls:
 
 
 def places(reply: Any, path: tuple[str | int, ...] = ()) -> list[tuple[type, tuple[str | int, ...]]]:
-    """Where strings and integers stand in a reply: what a policy would pick up and pass on."""
+    """The types and paths of the strings and integers in a reply, which a policy could pass on."""
     if isinstance(reply, dict):
         return [place for key, value in reply.items() for place in places(value, (*path, key))]
     if isinstance(reply, list):
@@ -164,49 +168,46 @@ def places(reply: Any, path: tuple[str | int, ...] = ()) -> list[tuple[type, tup
 
 
 def named_values(value: Any) -> Iterator[tuple[str, Any]]:
-    """Every scalar within a value, with the name of the property it stands in."""
+    """Every scalar within a value, with the name of its property."""
     return ((name, each) for each, way in scalars(value) if (name := name_of(way)))
 
 
 def is_read(tool: str) -> bool:
-    """Whether the tool's name sounds like a read: `get_quote`, `hutInfo`, `kiln_status`; not `set_status`, `check_in`."""
+    """Whether the name sounds like a read: `get_quote`, `hutInfo`, `kiln_status`; not `set_status`, `check_in`."""
     words, known = _words(tool)
     joined = not known and len(words) == 1 and _READS.match(words[0])
     return bool(joined or _READS.fullmatch(known)) and words[:2] not in (["check", "in"], ["check", "out"])
 
 
 def reads_in(calls: Sequence[Call]) -> list[int]:
-    """The numbers of those that sound like reads."""
+    """The indices of the calls that sound like reads."""
     return [at for at, call in enumerate(calls) if is_read(call.name)]
 
 
 def writes_in(calls: Sequence[Call]) -> list[int]:
-    """The numbers of all others."""
+    """The indices of all other calls."""
     return [at for at, call in enumerate(calls) if not is_read(call.name)]
 
 
 def may_read(tool: Tool) -> bool:
-    """Whether it sounds like a read, or takes no arguments and does not sound like anything else: `agenda`, `inbox`."""
+    """Whether the tool sounds like a read, or takes no arguments and sounds like nothing else: `agenda`, `inbox`."""
     return is_read(tool.name) or not (properties_of(tool.parameters) or _words(tool.name)[1])
 
 
 def says_nothing(tool: str) -> bool:
-    """Whether the tool's name says neither that it reads nor that it does something: `free_busy`, `book`."""
+    """Whether the tool's name suggests neither a read nor an action: `free_busy`, `book`."""
     return not is_read(tool) and not _words(tool)[1]
 
 
 def _words(tool: str) -> tuple[list[str], str]:
-    """The words of a name, and the first of them that is known."""
+    """The words of a name, and the first one that is known."""
     words = [word.lower() for word in _WORD.findall(tool)]
     return words, next((word for word in words if _READS.fullmatch(word) or _DOES.fullmatch(word)), "")
 
 
 @st.composite
 def trajectories(draw: st.DrawFn, knowledge: Knowledge, min_calls: int = 0, most: int = CALLS) -> Trajectory:
-    """One trajectory: a recorded rollout's calls or fresh ones, writes before reads, with values of earlier replies.
-
-    At least `min_calls`, at most `most` calls, and perhaps a read.
-    """
+    """Draw a trajectory: a recorded rollout's calls or fresh ones, writes before reads, with earlier reply values."""
     row, calls = draw(st.sampled_from(knowledge.rows)), list[Call]()
     # known values reach deeper states, new ones reach other states: every third trajectory uses only new ones
     known, follow = draw(st.sampled_from([(True, False), (True, True), (False, False)]))
@@ -235,7 +236,7 @@ def trajectories(draw: st.DrawFn, knowledge: Knowledge, min_calls: int = 0, most
 
 @lru_cache(1024)  # strategies are expensive to build
 def _answers(known: tuple[str, ...]) -> st.SearchStrategy[str]:
-    """The policy's last words: plain ones, ones that are known to mean something, and any."""
+    """The policy's answer: the plain one, one known to mean something, or any text."""
     return st.one_of(
         st.just(PLAIN_ANSWER), *([st.sampled_from(known)] if known else []), st.text(_WRITTEN, max_size=20)
     )
@@ -257,17 +258,17 @@ def _repeating(draw: st.DrawFn, arguments: Any, tool: Tool, calls: Sequence[Call
 
 @lru_cache(1024)
 def _tool_names(names: tuple[str, ...], low: int, high: int) -> st.SearchStrategy[list[str]]:
-    """Between `low` and `high` tools, any, writes twice as often."""
+    """Between `low` and `high` of the tools, writes twice as often."""
     writes = [name for name in names if not is_read(name)]
     return st.lists(st.sampled_from([*names, *writes]), min_size=low, max_size=high)
 
 
-#: A property whose definition says no more than this takes any value of its type.
+#: A property whose schema has no other keywords takes any value of its type.
 _PLAIN = frozenset({"type", "description", "title", "default", "minimum", "maximum", "minLength", "maxLength"})
 
 
 def _with_references(draw: st.DrawFn, arguments: Any, tool: Tool, calls: Sequence[Call], knowledge: Knowledge) -> Any:
-    """Sometimes replace an argument with a value that an earlier call will have returned."""
+    """Sometimes replace an argument with a value that an earlier call will return."""
     if not isinstance(arguments, dict):
         return arguments
     chosen = dict(arguments)
@@ -281,7 +282,7 @@ def _with_references(draw: st.DrawFn, arguments: Any, tool: Tool, calls: Sequenc
 def references(
     key: str, value: Any, tool: Tool, calls: Sequence[Call], knowledge: Knowledge
 ) -> tuple[list[Reference], list[Reference]]:
-    """The earlier calls' results that an argument accepts, and those of them with the argument's name, or nearly."""
+    """Results of earlier calls that an argument accepts, and those among them with a similar name."""
     definition = properties_of(tool.parameters).get(key)
     if not isinstance(definition, dict) or not definition.keys() <= _PLAIN:
         return [], []
@@ -295,14 +296,14 @@ def references(
 
 
 def named_alike(one: str, two: str) -> bool:
-    """Whether two names may mean one thing: `cursor` and `next_cursor`, `order_id` and `id`."""
+    """Whether two names may mean the same: `cursor` and `next_cursor`, `order_id` and `id`."""
     one, two = one.lower().removesuffix("s"), two.lower().removesuffix("s")
     return one.endswith(two) or two.endswith(one)
 
 
 @st.composite
 def disturbed(draw: st.DrawFn, knowledge: Knowledge) -> Trajectory:
-    """A trajectory with calls in between that are meant to be refused."""
+    """Draw a trajectory with extra calls in between that are meant to be refused."""
     plain = draw(trajectories(knowledge, min_calls=1))
     at = draw(st.integers(0, len(plain.calls)))
     tools = [calls for calls in knowledge.tools(plain.row).values() if not calls.wrong.is_empty]
@@ -312,9 +313,9 @@ def disturbed(draw: st.DrawFn, knowledge: Knowledge) -> Trajectory:
 
 @st.composite
 def interleaved(draw: st.DrawFn, knowledge: Knowledge, *, concurrent: bool = False) -> Schedule:
-    """Two or three trajectories, each in a session of its own, their steps mixed in any order.
+    """Draw two or three trajectories, each in its own session, with their steps in any order.
 
-    Half of the time they are identical, as rollouts of one row are, so that shared state collides.
+    Half of the time they are identical, like rollouts of one row, so that shared state collides.
     """
     several = draw(st.lists(trajectories(knowledge, min_calls=1), min_size=2, max_size=3))
     alike: bool = draw(st.booleans())
@@ -328,14 +329,14 @@ def interleaved(draw: st.DrawFn, knowledge: Knowledge, *, concurrent: bool = Fal
 
 @st.composite
 def crowded(draw: st.DrawFn, knowledge: Knowledge, most: int) -> Schedule:
-    """One trajectory that pauses somewhere in the middle while up to `most` others come and go."""
+    """Draw one trajectory that pauses in the middle while up to `most` others come and go."""
     patient = draw(trajectories(knowledge, min_calls=1))
     passing = draw(trajectories(knowledge, most=1))  # short, because there are many of them
-    crowd = draw(st.sampled_from([*range(1, most + 1), *[most] * most]))  # half of the time as many as allowed
+    crowd = draw(st.sampled_from([*range(1, most + 1), *[most] * most]))  # half of the time, as many as allowed
     return crowded_by(patient, passing, crowd, draw(st.integers(1, patient.steps - 1)))
 
 
 def crowded_by(patient: Trajectory, passing: Trajectory, crowd: int, begun: int) -> Schedule:
-    """A trajectory that takes some steps, pauses while others come and go, and takes the rest."""
+    """A trajectory that takes `begun` steps, pauses while a crowd comes and goes, and takes the rest."""
     order = (0,) * begun + tuple(turn for turn in range(1, crowd + 1) for _ in range(passing.steps))
     return Schedule((patient, *[passing] * crowd), order, passing=True)

@@ -1,4 +1,4 @@
-"""Whole episodes, many at once, each in a session of its own and held to what it is alone."""
+"""Whole concurrent episodes, each in its own session and compared with its run alone."""
 
 import asyncio
 import time
@@ -22,19 +22,19 @@ from gym_conformance.trajectories.execute import TrajectoryRun, run
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, varying
 from gym_conformance.trajectories.trajectory import Trajectory
 
-#: Runs alone, one after the other, that show what differs alone.
+#: Runs alone, one after the other, that show which places vary.
 _ALONE: Final = 6
 
-#: Episodes one after the other in each place of a burst.
+#: Consecutive episodes of each worker in a burst.
 ROUNDS: Final = 2
 
-#: Deadlines of a request within which episodes that were begun in time must end.
+#: How long episodes that began in time may take to end, as a multiple of a request's timeout.
 PATIENCE: Final = 2.0
 
 
 @dataclass(frozen=True)
 class Known:
-    """An episode whose replies and reward are known from runs alone; `mask` is what differs among those.
+    """An episode whose replies and reward are known from runs alone; `mask` has the places that vary among those.
 
     `exchanges` are those of the run whose outcome is `alone`: the seed, what was sent after it, and the verify.
     """
@@ -45,17 +45,17 @@ class Known:
     exchanges: tuple[Exchange, ...] = ()
 
     def difference(self, came: Outcome) -> Difference | None:
-        """The first place where an outcome is not as it is alone."""
+        """The first place where an outcome differs from the run alone."""
         return None if came == self.alone else next(self.differences(came), None)
 
     def differences(self, came: Outcome) -> Iterator[Difference]:
-        """All places where an outcome is not as it is alone."""
+        """All places where an outcome differs from the run alone."""
         return (one for one in differences(self.alone, came, self.mask) if not one.of_time)
 
 
 @dataclass
 class Load:
-    """What came of all levels: their numbers, the first episode that went astray, and why an answer did not come."""
+    """The results of all levels: their numbers, the first stray episode, and why a reply failed to come."""
 
     episodes: Sequence[Known]
     levels: list[LoadLevel] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Load:
 
 
 async def measured_alone(gym: Gym, trajectory: Trajectory) -> Known | None:
-    """An episode as it is alone; None where it does not end well, or its reward is not the same twice."""
+    """Measure an episode alone; None if it does not end well, or its reward varies."""
     channel = Channel(gym.endpoint)
     first = await run(gym, channel, trajectory)
     verified = next(at for at, one in reversed([*enumerate(channel.exchanges)]) if one.request.path == VERIFY)
@@ -78,22 +78,23 @@ async def measured_alone(gym: Gym, trajectory: Trajectory) -> Known | None:
 
 
 class _Retold(Channel):
-    """A channel that tells once more what came over another, and goes on with the record of that."""
+    """A channel that replays what came over another, and then continues on that channel's record."""
 
     def __init__(self, channel: Channel) -> None:
         super().__init__(channel.endpoint, record=channel)
         self._retold = deque(channel.exchanges)
 
     async def send(self, request: Request) -> Exchange:
-        """Send one request, or return what came when it was sent before."""
+        """Send one request, or return the recorded reply if it was sent before."""
         return self._retold.popleft() if self._retold else await super().send(request)
 
 
 async def run_known(gym: Gym, channel: Channel, known: Known) -> Outcome:
     """Run a known episode as `run` does.
 
-    As long as each reply is what it was alone, byte for byte, so is the next request but for its cookie: neither is read
-    or made anew. From the first other reply on, it is run as any episode.
+    As long as each reply is identical, byte for byte, to the one of the run alone, the next request is identical too,
+    except for its cookie, so neither is parsed or built again. From the first different reply on, the episode runs
+    normally.
 
     Raises:
         ServerFault: no whole reply came.
@@ -108,7 +109,7 @@ async def run_known(gym: Gym, channel: Channel, known: Known) -> Outcome:
 
 
 async def _goes_as_alone(session: Session, exchanges: Sequence[Exchange]) -> bool:
-    """Seed a session and send the same in it, until a reply is another; of the seed's only the status is compared."""
+    """Send the recorded requests in a new session until a reply differs; of the seed only the status is compared."""
     seeded, *others = map(reply_of, exchanges)
     if reply_of(await session.seed()).status != seeded.status:
         return False
@@ -120,10 +121,7 @@ async def _goes_as_alone(session: Session, exchanges: Sequence[Exchange]) -> boo
 
 
 class Driver:
-    """Runs episodes, so many at once, for a bounded time; what is under way then is waited for within bounds, too.
-
-    The first episode is the one at `first`, counted on from the last as from the beginning.
-    """
+    """Runs `in_flight` concurrent episodes for a bounded time, and waits a bounded time for those still in progress."""
 
     def __init__(self, gym: Gym, episodes: Sequence[Known], in_flight: int, first: int = 0) -> None:
         self.gym = gym
@@ -132,29 +130,29 @@ class Driver:
         self._driven = Driven()
 
     async def drive(self, seconds: float) -> Driven:
-        """Begin episodes for so many seconds, each as soon as another ends."""
+        """Start episodes for this many seconds, each as soon as another ends."""
         driven, endpoint = self._driven, self.gym.endpoint
         began = time.monotonic()
         end = began + seconds
         tasks = [asyncio.create_task(self._one_after_the_other(end)) for _ in range(self.in_flight)]
         try:
             done, late = await asyncio.wait(tasks, timeout=seconds + PATIENCE * endpoint.timeout)
-        finally:  # whatever ends the waiting, an interrupt too, ends what is late
+        finally:  # stop late episodes however the wait ends, even by an interrupt
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
         for task in done:
-            task.result()  # what is no fault of the server's is raised
+            task.result()  # raises what is not the server's fault
         driven.seconds = time.monotonic() - began
         driven.counts["unanswered"] += len(late)
         driven.latencies, driven.requests, driven.under_way = endpoint.latencies, endpoint.requests, endpoint.seconds
         return driven
 
     async def burst(self, watched: int, count: int) -> Strayed | None:
-        """Some episodes one after the other in each of so many places at once.
+        """Run a few episodes one after the other in each of `in_flight` workers.
 
         Returns:
-            The first that went astray, among `count` runs of the watched one that were chosen before.
+            The first stray run among `count` runs of the watched episode, which are chosen beforehand.
         """
         turns = [next(self._episodes) for _ in range(ROUNDS * self.in_flight)]
         places = [place for place, (at, _) in enumerate(turns) if at == watched]
@@ -198,7 +196,7 @@ class Driver:
 
 
 class Drivers(Protocol):
-    """Who runs the episodes of a load: this process, or several that take a part each; `gym` has connections of its own."""
+    """Runs the episodes of a load, in this process or in several that share it; `gym` has its own connections."""
 
     async def drive(self, gym: Gym, episodes: Sequence[Known], in_flight: int, seconds: float) -> Driven:
         """As `Driver.drive`."""
@@ -210,7 +208,7 @@ class Drivers(Protocol):
 
 
 class ThisProcess:
-    """Runs all of them here."""
+    """Runs all episodes in this process."""
 
     async def drive(self, gym: Gym, episodes: Sequence[Known], in_flight: int, seconds: float) -> Driven:
         """As `Driver.drive`."""

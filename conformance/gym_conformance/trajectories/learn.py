@@ -30,37 +30,38 @@ from gym_schemas import Way, scalars
 #: Recorded rollouts that are run to learn from.
 _RUNS = 4
 
-#: Rows of which a trajectory is made up to learn from.
+#: Rows for which a made-up trajectory is run to learn from.
 _MADE_UP = 2
 
-#: Rows whose own calls are made, and reads that follow each.
+#: Rows whose scripted calls are made, and reads that follow each.
 _WRITTEN, _READS = 8, 3
 
-#: Sessions in which nothing is done, to see what one costs.
+#: Sessions in which nothing is done, to measure what one costs.
 _BARE = 3
 
-#: Where a session takes more seconds, so many are run at once; they take at most so many times as long as one, or it computes.
+#: If a session takes more seconds than the first, this many run concurrently. The server waits rather than computes if
+#: they take at most this many times as long as one.
 _BRIEF, _MANY, _AS_ONE = 0.1, 16, 2
 
 #: Tools that are left out to see what they do.
 _ASIDE = 6
 
-#: Seconds for finding out what is paid for, and answers that are tried on one row.
+#: Seconds for finding answers that earn a reward, and answers tried on one row.
 _PATIENCE, _ASKED = 15.0, 56
 
-#: Values kept for each name: few, so that they meet.
+#: Values kept for each name: few, so that they coincide.
 _MINED = 6
 
 
 async def learn(gym: Gym) -> Knowledge:
-    """Run a few recorded rollouts and made-up ones, and note what their tools return.
+    """Run a few recorded and made-up rollouts, and note what their tools return.
 
     Raises:
         ServerFault: the server does not answer.
     """
     calls = [call for _, several in gym.recorded_calls for call in several]
     rows = tuple(row for row in gym.rows if row.tools) or gym.rows or (gym.row,)
-    graded = gym.kind is ServerKind.SINGLE_TURN  # its calls are written, never made
+    graded = gym.kind is ServerKind.SINGLE_TURN  # its calls are only written down, never sent
     played_rows = () if graded else rows[:_MADE_UP]
     words = await known_arguments(gym, played_rows)
     found = await _found(gym, played_rows, calls, words)
@@ -81,7 +82,7 @@ async def learn(gym: Gym) -> Knowledge:
 
 
 async def _with_paid_answers(gym: Gym, knowledge: Knowledge) -> Knowledge:
-    """What earns more than nothing comes first among a row's answers; it is asked for where no rollout shows it."""
+    """Put an answer that earns a reward first among a row's answers; searched for if no rollout is recorded."""
     if gym.recorded:
         return knowledge
     paid = await paid_answers(gym, knowledge.sessions_in(_PATIENCE, at_most=_ASKED))
@@ -90,14 +91,14 @@ async def _with_paid_answers(gym: Gym, knowledge: Knowledge) -> Knowledge:
 
 
 async def _with_further_reads(gym: Gym, knowledge: Knowledge, runs: Sequence[Trajectory]) -> Knowledge:
-    """Tools that read though their names do not say so, and trajectories that ask for what they have written."""
+    """Add tools that read though their names do not say so, and trajectories that read back what they write."""
     knowledge = replace(knowledge, quiet=await quiet_tools(gym, runs))
     asking = await asking_back(gym, knowledge.known_trajectories, knowledge.may_read)
     return replace(knowledge, known_trajectories=(*asking, *knowledge.known_trajectories))
 
 
 async def _with_pace(gym: Gym, knowledge: Knowledge) -> Knowledge:
-    """How long a session and a call take, and how many sessions may run beside each other."""
+    """Measure how long a session and a call take, and how many sessions may run concurrently."""
     bare = Trajectory(gym.row)
     begun = next((one.chosen([0]) for one in knowledge.known_trajectories if one.calls), bare)
     session = sum([await _seconds(gym, [bare]) for _ in range(_BARE)]) / _BARE
@@ -111,17 +112,17 @@ async def _with_pace(gym: Gym, knowledge: Knowledge) -> Knowledge:
 
 
 async def _seconds(gym: Gym, trajectories: Sequence[Trajectory]) -> float:
-    """How long they take beside each other."""
+    """How long the trajectories take concurrently, in seconds."""
     started = time.monotonic()
     await beside([partial(run, gym, Channel(gym.endpoint), one) for one in trajectories], _MANY)
     return time.monotonic() - started
 
 
 async def quiet_tools(gym: Gym, found: Sequence[Trajectory]) -> frozenset[str]:
-    """Tools whose names say nothing, and without which the other calls and the verify are answered as with them.
+    """Tools with uninformative names whose omission changes no other reply and no reward.
 
-    Of each of their calls, what it is answered tells something, and it tells the same again: where nothing looks, a call
-    that removes a file changes nothing else either.
+    Each of their calls must also return information, and the same again when repeated. Otherwise a call that removes a
+    file would qualify too if nothing looks at it afterwards.
     """
     tools: dict[str, Trajectory] = {}
     for trajectory in found:
@@ -141,7 +142,7 @@ async def quiet_tools(gym: Gym, found: Sequence[Trajectory]) -> frozenset[str]:
 
 
 def _misses_nothing(whole: Sequence[Outcome], numbers: Collection[int], left: Outcome) -> bool:
-    """Whether all but these calls are answered in two whole runs as where these calls are left out."""
+    """Whether the other calls are answered in both whole runs as in the run that leaves these calls out."""
     first, again = (
         Outcome(tuple(step for at, step in enumerate(each.steps) if at - 1 not in numbers)) for each in whole
     )
@@ -149,7 +150,7 @@ def _misses_nothing(whole: Sequence[Outcome], numbers: Collection[int], left: Ou
 
 
 def _tells_again(name: str, trajectory: Trajectory, twice: Outcome) -> bool:
-    """Whether the tool's calls, each made twice, tell the same both times, and one of them what it does not say itself."""
+    """Whether the tool's calls, each made twice, return the same both times, and one returns more than it was sent."""
     calls = [call for call in trajectory.calls if call.name == name]
     steps = [step for step in twice.calls if step.name == tool_path(name)]
     told = list[Any]()
@@ -162,7 +163,7 @@ def _tells_again(name: str, trajectory: Trajectory, twice: Outcome) -> bool:
 
 
 def _places_by_tool(played: Iterable[StepOutcome]) -> dict[str, tuple[tuple[type, Way], ...]]:
-    """Where values that may be passed on stand in what each tool returned."""
+    """By tool, where its replies contain values that may be passed on."""
     found: dict[str, dict[tuple[type, Way], None]] = defaultdict(dict)
     for step in played:
         found[step.name.removeprefix("/")] |= dict.fromkeys(places(step.body))
@@ -170,7 +171,7 @@ def _places_by_tool(played: Iterable[StepOutcome]) -> dict[str, tuple[tuple[type
 
 
 def _arguments(calls: Iterable[Call]) -> dict[str, tuple[Any, ...]]:
-    """The arguments of each tool's calls, each once."""
+    """By tool, the distinct arguments of its calls."""
     found: dict[str, dict[str, Any]] = defaultdict(dict)
     for call in calls:
         found[call.name][repr(call.arguments)] = call.arguments
@@ -178,19 +179,19 @@ def _arguments(calls: Iterable[Call]) -> dict[str, tuple[Any, ...]]:
 
 
 def recorded_trajectories(gym: Gym) -> tuple[Trajectory, ...]:
-    """What recorded rollouts did that call a tool, the longest first; one of no row that we have stands with the first."""
+    """Recorded rollouts that call a tool, the longest first; one of an unknown row is assigned to the first row."""
     found = [followed(row, rollout) for row, rollouts in gym.recorded.items() for rollout in rollouts]
     found = [each for each in found if each.calls] or [followed(gym.row, rollout) for rollout in gym.rollouts]
     return tuple(sorted((each for each in found if each.calls), key=lambda each: -len(each.calls)))
 
 
 def recorded_rows(gym: Gym) -> list[Row]:
-    """Rows of which a rollout is recorded, those first whose rollouts call the most tools between them."""
+    """Rows with a recorded rollout, ordered so that the first ones together call the most tools."""
     return [each.row for each in by_tools([followed(row, rollouts[0]) for row, rollouts in gym.recorded.items()])]
 
 
 def _written(gym: Gym, rows: Iterable[Row]) -> Iterator[Trajectory]:
-    """What rows of which nothing is recorded say is to be done, and then a few reads."""
+    """For rows without a recorded rollout, the calls that the row itself prescribes, and then a few reads."""
     unrecorded = filter(None, (scripted(row) for row in rows if not gym.recorded.get(row)))
     for one in islice(unrecorded, _WRITTEN):
         yield replace(one, calls=(*one.calls, *bare_reads(one.row)[:_READS]))
@@ -202,18 +203,18 @@ async def _found(
     """What is found on rows with tools that no recorded rollout calls."""
     called = {call.name for call in recorded}
     asked = [row for row in rows if not {tool.name for tool in row.tools} <= called]
-    # one after the other: where sessions share state, one takes away what another has just made
+    # one after the other: if sessions share state, one removes what another has just made
     return [await scouted(gym, row, row.tools, words) for row in asked]
 
 
 def _taken(found: Sequence[Scouted]) -> Iterator[Trajectory]:
-    """What the tools were found to take, and then the same with the calls that may end it all."""
+    """Calls that the tools were found to accept, and then the same with calls that may end the episode."""
     yield from (each.taken for each in found if each.taken.calls)
     yield from (ended for each in found for ended in each.ended)
 
 
 def _answers(gym: Gym, row: Row) -> tuple[str, ...]:
-    """The last words of the row's recorded rollouts, and texts of the row: one of them may be the solution."""
+    """The answers of the row's recorded rollouts, and texts of the row, one of which may be the solution."""
     recorded = [rollout.last_text for rollout in gym.recorded.get(row, ())]
     own = {key: value for key, value in row.data.items() if key != "responses_create_params"}
     named = [(name, str(value)) for name, value in named_values(own) if type(value) in (str, int)]
@@ -223,7 +224,7 @@ def _answers(gym: Gym, row: Row) -> tuple[str, ...]:
 
 
 def _by_name(seen: Iterable[Any]) -> dict[str, tuple[Any, ...]]:
-    """A few different values for each name within what was seen, as they came."""
+    """By property name, a few distinct values in the order seen."""
     found: dict[str, dict[str, Any]] = defaultdict(dict)
     for name, value in (named for each in seen for named in named_values(each)):
         if len(found[name]) < _MINED:

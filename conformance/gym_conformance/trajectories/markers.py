@@ -1,6 +1,6 @@
 """Words that only one session was ever sent: if another session gets one back, the two are not isolated. Pure.
 
-No statistics are needed: a word is drawn from 26^10, and only words that a session did not send itself count against it.
+No statistics are needed: a word is one of 26^10, and only words that a session did not send itself count against it.
 """
 
 import json
@@ -22,28 +22,28 @@ from gym_conformance.trajectories.trajectory import Schedule, Trajectory, is_ref
 from gym_schemas import admits, mapped, properties_of, scalars, walk
 
 _MARKER = re.compile(r"zq[a-z]{10}")
-#: How many texts of a row are marked, and how long they may be: a row may have megabytes.
+#: How many texts of a row are marked, and how long they may be, since a row may have megabytes.
 _MARKED, _LONG = 40, 2000
 
 _WORD = re.compile(r"[A-Za-z]{3,20}")
 
-#: A name that no program has by accident.
+#: A name that no program uses by accident.
 _SET = "set_by_gym_conformance"
 
 
 def markers(text: str) -> frozenset[str]:
-    """All markers in a text, in any case."""
+    """All markers in a text, in lower case."""
     return frozenset(_MARKER.findall(text.lower()))
 
 
 @dataclass
 class Marking:
-    """Marks what one session is told: equal texts become equal markers, so that a read finds what a write wrote.
+    """Marks one session's texts: equal texts become equal markers, so that a read finds what a write wrote.
 
     Attributes:
         draw: draws the markers.
         rows: which texts of the row are marked: those of several words, all of letters, or none.
-        known: also texts that stand in the row, which may be names of what is there.
+        known: whether to mark texts too that occur in the row, which may be names of existing things.
     """
 
     draw: Random
@@ -52,7 +52,7 @@ class Marking:
     told: dict[str, str] = field(default_factory=dict)
 
     def marked(self, trajectory: Trajectory) -> Trajectory:
-        """The trajectory with markers in the place of free texts."""
+        """The trajectory with markers in place of free texts."""
         row = trajectory.row if self.rows is None else self._row(trajectory.row)
         text = json.dumps(own(row), ensure_ascii=False)
         calls = (
@@ -92,13 +92,13 @@ class Marking:
 
 
 def _listed(row: Row) -> frozenset[str]:
-    """Words that the row's tools list: a row that says `mon` where a day is one of five takes no other word."""
+    """Words that the row's tools list: a `mon` in the row must stay if the schema lists five days."""
     enums = (node.get("enum") for tool in row.tools for _, node in walk(tool.parameters))
     return frozenset(each for enum in enums if isinstance(enum, list) for each in enum if isinstance(each, str))
 
 
 def _without_lists(trajectory: Trajectory) -> Trajectory:
-    """The trajectory without lists and objects that its writes may leave out: what stands for them may be one for all."""
+    """The trajectory without optional lists and objects in its writes: their default may be shared between sessions."""
 
     def less(call: Call) -> Call:
         schema = trajectory.row.parameters_of(call.name)
@@ -115,17 +115,18 @@ def _without_lists(trajectory: Trajectory) -> Trajectory:
 _TEXTS = re.compile(r"\S+( \S+)+", re.DOTALL)
 _WORDS = re.compile(r"[^\W\d_]{3,}( \S+)*")
 
-#: Sessions that do the same at the same time, and what each of them reads in the end.
+#: Concurrent identical sessions, and reads at the end of each.
 _AT_ONCE, _READS = 4, 4
 
-#: How a session's row and calls are marked, one after the other.
+#: How a session's row and calls are marked: `Marking`'s `rows` and `known`.
 _WAYS = ((None, False), (None, True), (_TEXTS, False), (_WORDS, False), (_WORDS, True))
 
 
 def told_apart(knowledge: Knowledge, draw: Random) -> list[Schedule]:
-    """Sessions with markers of their own: two one after the other and side by side, on one row and on two; four at once.
+    """Sessions with their own markers: two in sequence and interleaved, on one row and on two; four concurrently.
 
-    Two of them leave out what their writes may. Where a tool runs programs, one session's says what another's has set.
+    Two of them omit the optional lists and objects of their writes. If a tool runs programs, one session prints a
+    variable that another has set.
     """
     found = known(knowledge)
     if not found:
@@ -149,7 +150,7 @@ def told_apart(knowledge: Knowledge, draw: Random) -> list[Schedule]:
 
 
 def _of_programs(found: Iterable[Trajectory], draw: Random) -> Iterator[Schedule]:
-    """A program that sets a name, and in another session one that says it: an interpreter for all sessions knows it."""
+    """A program that sets a variable, and another session's that prints it: a shared interpreter would know it."""
     for one, at in first_calls(found, lambda call: any(_is_program(value) for value, _ in scalars(call.arguments))):
         programs = f'{_SET} = "{word(draw)}"', f"print({_SET})"
         calls = [Call(one.calls[at].name, mapped(one.calls[at].arguments, _instead(text))) for text in programs]
@@ -165,13 +166,13 @@ def _is_program(value: Any) -> bool:
 
 
 def _is_marked(schedule: Schedule) -> bool:
-    """Whether a session is told anything that another could be found to know."""
+    """Whether the schedule contains any marker."""
     said = ([own(one.row), *(call.arguments for call in one.calls)] for one in schedule.trajectories)
     return any(markers(json.dumps(each)) for each in said)
 
 
 def at_once(trajectory: Trajectory, draw: Random, *, everything: bool) -> Schedule:
-    """Sessions that do the same at the same time, each in its own words, and then read what is there."""
+    """Concurrent sessions that make the same calls, each with its own markers, and then read."""
     reads = [call for call in bare_reads(trajectory.row) if call not in trajectory.calls]
     whole = replace(trajectory, calls=(*trajectory.calls, *reads[:_READS]))
     sessions = (Marking(draw, None, everything).marked(whole) for _ in range(_AT_ONCE))
@@ -180,7 +181,7 @@ def at_once(trajectory: Trajectory, draw: Random, *, everything: bool) -> Schedu
 
 @st.composite
 def any_told_apart(draw: st.DrawFn, knowledge: Knowledge) -> Schedule:
-    """Any sessions with markers of their own: two in any order of their steps, or of which one asks for the other's; or more at once."""
+    """Draw sessions with their own markers: two in any order, two of which one asks for the other's, or several."""
     drawn = Random(draw(st.integers(0, 2**32)))
     if draw(st.booleans()):
         return at_once(draw(trajectories(knowledge, min_calls=1)), drawn, everything=draw(st.booleans()))
@@ -199,7 +200,7 @@ def _seeds_first(one: Trajectory, two: Trajectory) -> Schedule:
     return Schedule((one, two), (0, 1, *[0] * (one.steps - 2), *[1] * (two.steps - 1), 0))
 
 
-#: The form of a reply's value that is put into an optional argument.
+#: Sample values, by type, for optional arguments that take a value from a reply.
 _SAMPLE = {"string": "", "integer": 0}
 
 
@@ -212,7 +213,7 @@ def asking(first: Trajectory, second: Trajectory, knowledge: Knowledge) -> Traje
 
 
 def _followed(first: Trajectory, second: Trajectory, knowledge: Knowledge) -> Sequence[Call]:
-    """A call of each tool that takes what the first session's calls return, optional arguments too."""
+    """A call of each tool that accepts values returned to the first session, optional arguments too."""
     made: list[Call] = []
     for tool in second.row.tools:
         known_arguments: Iterable[Any] = [
@@ -236,7 +237,7 @@ def _followed(first: Trajectory, second: Trajectory, knowledge: Knowledge) -> Se
 
 
 def renewed(schedule: Schedule, draw: Random) -> Schedule:
-    """The schedule with new markers, so that remains of an earlier try are not mistaken for this one's."""
+    """The schedule with new markers, so that leftovers of an earlier try are not mistaken for this one's."""
     new: dict[str, str] = {}
 
     def renewed_text(value: Any, _: object) -> Any:

@@ -1,4 +1,4 @@
-"""Whether a search still meets anything new: a status, a form of reply, or a reward. Pure."""
+"""Whether a search still meets anything new: a status, a shape of reply, or a reward. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -6,19 +6,19 @@ from typing import Any
 
 from gym_conformance.session.exchange import Exchange
 
-#: So deep, and so many members, a reply's form is looked at.
+#: How deep, and how many members, of a reply are considered.
 _DEPTH, _MEMBERS = 4, 20
 
 
 @dataclass
 class Novelty:
-    """What was met so far, by this search or one before it; `quiet` is how many trials in a row brought nothing new."""
+    """What this search and earlier ones have met; `quiet` counts the latest trials in a row that added nothing new."""
 
     quiet: int = 0
     met: set[Any] = field(default_factory=set, repr=False)
 
     def take(self, exchanges: Iterable[Exchange]) -> None:
-        """Take in what one trial was answered."""
+        """Record the replies of one trial."""
         fresh = {_trait(exchange) for exchange in exchanges} - self.met
         self.met |= fresh
         self.quiet = 0 if fresh else self.quiet + 1

@@ -1,4 +1,4 @@
-"""What comes in another order, and in none that could be read: sets, whose order each process draws anew. Pure."""
+"""Values that are reordered arbitrarily, such as sets, whose order each process draws anew. Pure."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -10,21 +10,21 @@ from gym_schemas.json_values import text
 
 _WORD: Final = re.compile(r"\w+")
 
-#: Fewer are always sorted.
+#: Fewer members are always sorted.
 _FEW: Final = 3
 
 
 def reordered(before: Outcome, after: Outcome, difference: Difference) -> bool:
-    """Whether there are the same words, or the same members of a list, in another order, and the first order means nothing.
+    """Whether the same words, or members of a list, come in another order, and the first order means nothing.
 
-    It means something where what moved rises or falls: a list that was sorted, and is not any more, has changed. The order
-    of a few is sorted by chance now and then, so the later one says nothing.
+    It means something if the moved members rise or fall: a list that was sorted and no longer is has changed. A few
+    members are sorted by chance now and then, so the later order decides nothing.
     """
     return any(_drawn(one, two) for one, two in _sequences(before, after, difference))
 
 
 def _sequences(before: Outcome, after: Outcome, difference: Difference) -> Iterator[tuple[list[Any], list[Any]]]:
-    """What is told one after the other in both, where it differs: in texts, and in the lists that they lie in."""
+    """The sequences in both outcomes around the difference: the words of texts, and the lists that contain them."""
     if isinstance(difference.expected, str) and isinstance(difference.actual, str):
         yield from _told(difference.expected, difference.actual)
     for length in range(2, len(difference.place)):
@@ -35,7 +35,7 @@ def _sequences(before: Outcome, after: Outcome, difference: Difference) -> Itera
 
 
 def _told(one: str, two: str) -> Iterator[tuple[list[Any], list[Any]]]:
-    """The words that moved, and those beside them that the same sign parts: `north, south, west`."""
+    """The words that moved, and their neighbors with the same separator: `north, south, west`."""
     words, others = (_WORD.findall(each) for each in (one, two))
     between = _WORD.split(one)
     if sorted(words) != sorted(others) or between != _WORD.split(two):
@@ -58,7 +58,7 @@ def _drawn(one: Sequence[Any], two: Sequence[Any]) -> bool:
 
 
 def _is_sorted(members: Sequence[Any]) -> bool:
-    """Whether they rise or fall, by themselves or by one of their fields."""
+    """Whether the members rise or fall, by themselves or by one of their fields."""
     if all(isinstance(each, dict) for each in members):
         return any(_is_sorted([each.get(key) for each in members]) for key in members[0])
     try:

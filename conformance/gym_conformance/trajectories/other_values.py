@@ -1,4 +1,4 @@
-"""The same trajectory with other values in its calls: numbers, what a definition lists, texts, what was left out. Pure."""
+"""The same trajectory with other argument values: numbers, enum members, texts, optional arguments. Pure."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -11,7 +11,7 @@ from gym_conformance.trajectories.renaming import arguments_of, is_named_like_id
 from gym_conformance.trajectories.trajectory import Trajectory, is_reference, resolve
 from gym_schemas import Way, admits, boundary_values, is_numeric, mapped, name_of, properties_of
 
-#: Other values of an argument that are looked at.
+#: Alternative values of an argument that are considered.
 _OPTIONS = 8
 
 _NUMBER = re.compile(r"\d+(\.\d+)?")
@@ -21,7 +21,7 @@ _LAST_SIGN = re.compile(r"[0-9A-Za-z](?=[^0-9A-Za-z]*\Z)")
 
 
 def with_other_numbers(trajectory: Trajectory) -> Trajectory | None:
-    """The trajectory with one less, or one more, for each number that is no id; None where no call has any."""
+    """The trajectory with each number that is not an id changed by one; None if no call has any."""
     calls = []
     for call in trajectory.calls:
         schema = trajectory.row.parameters_of(call.name)
@@ -38,7 +38,7 @@ def _other_numbers(value: Any, step: int) -> Any:
 
 
 def with_other_members(trajectory: Trajectory) -> Iterator[Trajectory]:
-    """The trajectory with the next of the values that a definition lists, in all calls alike, then with the one after it, and so on."""
+    """The trajectory with each enum value replaced, in all calls alike, by the next one, then by the one after, etc."""
     listed: dict[str, list[Any]] = {}
     for name, _, schema in arguments_of(trajectory.row, trajectory.calls):
         if isinstance(schema.get("enum"), list):
@@ -55,13 +55,13 @@ def with_other_members(trajectory: Trajectory) -> Iterator[Trajectory]:
 
 
 def with_another_text(call: Call, schema: Mapping[str, Any], kept: Collection[str]) -> Iterator[Call]:
-    """The call with one of its texts another one that is as long, and differs in its last letter or digit; each in turn.
+    """The call with one of its texts replaced by one of equal length with another last letter or digit; each in turn.
 
-    What a read remembers of a file by its size finds nothing new there.
+    A read that caches a file by its size would not notice the change.
 
     Args:
         call: the call.
-        schema: what its tool takes.
+        schema: its tool's schema.
         kept: texts that stay.
     """
     for key, value in call.arguments.items() if isinstance(call.arguments, dict) else ():
@@ -76,7 +76,7 @@ def _otherwise(sign: str) -> str:
 
 
 def with_other_options(trajectory: Trajectory) -> Trajectory:
-    """The trajectory with other values of all that is no text: numbers, words of an enum, and what was left out."""
+    """The trajectory with other values for everything but texts: numbers, enum members, and omitted arguments."""
     calls = (
         Call(call.name, _other_options(call.arguments, trajectory.row.parameters_of(call.name)))
         for call in trajectory.calls
@@ -99,10 +99,10 @@ def _other_options(arguments: Any, schema: Mapping[str, Any]) -> Any:
 
 
 def has_number(text: str) -> bool:
-    """Whether a number stands in the text, which may be written otherwise."""
+    """Whether the text contains a number, which may be written differently."""
     return _NUMBER.search(text) is not None
 
 
 def with_more_zeros(text: str, zeros: int) -> str:
-    """The text with so many zeros behind its first number: the same, and written as nobody has written it."""
+    """The text with `zeros` zeros appended to its first number: equal in value, but written as nobody writes it."""
     return _NUMBER.sub(lambda number: f"{number[0]}{'' if number[1] else '.'}{'0' * zeros}", text, count=1)

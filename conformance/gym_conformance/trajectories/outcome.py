@@ -15,15 +15,15 @@ from gym_conformance.session.refusals import says_error
 from gym_schemas import ABSENT, scalars
 from gym_schemas import differences as json_differences
 
-#: A place in an outcome: the number of the step, then keys and indices in its reply.
+#: A place in an outcome: the index of the step, then keys and indices in its reply.
 Place = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
 class StepOutcome:
-    """One step's reply: its name, its status, and its body, parsed where it is JSON.
+    """One step's reply: its name, its status, and its body, parsed if it is JSON.
 
-    `source` is the reply that the body is of: as long as the one is held, the other counts as held.
+    `source` is the reply with that body; it stays referenced as long as the body is.
     """
 
     name: str
@@ -33,22 +33,22 @@ class StepOutcome:
 
     @property
     def is_refused(self) -> bool:
-        """Whether it was refused: by its status, or in the form of an error that nothing else has."""
+        """Whether the call was refused, by its status, or by an error format that nothing else uses."""
         return is_error(self.status) or (self.source is not None and says_error(self.source))
 
     @classmethod
     def of_reply(cls, name: str, reply: Reply) -> "StepOutcome":
-        """What a step answered."""
+        """The outcome of a step's reply."""
         return cls(name, reply.status, reply.said, reply)
 
     @classmethod
     def of_call(cls, call: Call, reply: Reply) -> "StepOutcome":
-        """What a tool answered."""
+        """The outcome of a tool call."""
         return cls.of_reply(tool_path(call.name), reply)
 
     @classmethod
     def of_verify(cls, reply: Reply) -> "StepOutcome":
-        """What verify answered: of its body the reward alone, None where it gave none."""
+        """The outcome of a verify; its body is the reward alone, or None if there was none."""
         return cls(VERIFY, reply.status, reply.fields.get("reward") if is_success(reply.status) else None)
 
 
@@ -56,7 +56,7 @@ class StepOutcome:
 class Outcome:
     """The outcome of a trajectory, step by step; of verify's body only the reward is kept.
 
-    `began` says when each step was taken, in seconds of the monotonic clock; () where nobody has noted it.
+    `began` says when each step began, in seconds of the monotonic clock; () if not recorded.
     """
 
     steps: tuple[StepOutcome, ...]
@@ -64,23 +64,23 @@ class Outcome:
 
     @property
     def reward(self) -> Any:
-        """What verify gave, None where it gave none."""
+        """The reward, or None if verify gave none."""
         return self.steps[-1].body if self.steps else None
 
     @property
     def seconds(self) -> float:
-        """From the first step to the last."""
+        """Seconds from the first step to the last."""
         return self.began[-1] - self.began[0] if self.began else 0.0
 
     @property
     def calls(self) -> tuple[StepOutcome, ...]:
-        """The tool calls' outcomes."""
+        """The outcomes of the tool calls."""
         return self.steps[1:-1]
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One place where two outcomes are not alike."""
+    """One place where two outcomes differ."""
 
     place: Place
     step: str
@@ -89,28 +89,28 @@ class Difference:
 
     @property
     def of_time(self) -> bool:
-        """Whether both are times: no server answers with the same one again."""
+        """Whether both values are times, which no server repeats."""
         return tells_time(self.expected) and tells_time(self.actual)
 
 
-#: In a mask, all keys of an object that another run has not.
+#: In a mask: all keys of an object that another run does not have.
 DRAWN: Final = "(any key)"
 
 _TIME: Final = re.compile(r"\d{1,2}:\d{2}|\d{4}-\d{2}-\d{2}")
 
-#: Seconds, and milliseconds, since 1970, from 2001 on.
+#: Seconds, and milliseconds, since 1970, for dates from 2001 on.
 _EPOCH: Final = ((1e9, 1e10), (1e12, 1e13))
 
 
 def tells_time(value: Any) -> bool:
-    """Whether it is a time, or a text that has one."""
+    """Whether the value is a time, or a text that contains one."""
     if isinstance(value, str):
         return _TIME.search(value) is not None
     return isinstance(value, int | float) and any(least < value < most for least, most in _EPOCH)
 
 
 def differences(expected: Outcome, actual: Outcome, mask: frozenset[Place] = frozenset()) -> Iterator[Difference]:
-    """Where two outcomes of one trajectory differ, but for the masked places and all below them."""
+    """The places where two outcomes of one trajectory differ, except masked places and everything below them."""
     for number, (one, two) in enumerate(zip(expected.steps, actual.steps, strict=True)):
         before, after = ({"status": step.status, "body": step.body} for step in (one, two))
         for change in json_differences(before, after, (number,)):
@@ -120,9 +120,9 @@ def differences(expected: Outcome, actual: Outcome, mask: frozenset[Place] = fro
 
 
 def volatile(first: Outcome, second: Outcome) -> frozenset[Place]:
-    """The places that differ between two runs alone: times, ids, random text. Nothing there can be compared.
+    """The places that differ between two runs alone, such as times, ids and random text; they cannot be compared.
 
-    Where each of two objects has keys that the other lacks, such as ids, no key there can be missed, nor be new.
+    If each of two objects has keys that the other lacks, such as ids, no key there counts as missing or new.
     """
     found = list(differences(first, second))
     gone, new = (
@@ -133,12 +133,12 @@ def volatile(first: Outcome, second: Outcome) -> frozenset[Place]:
 
 
 def varying(outcomes: Sequence[Outcome]) -> frozenset[Place]:
-    """Where not all of them are as the first."""
+    """The places where an outcome differs from the first one."""
     return frozenset[Place]().union(*(volatile(outcomes[0], other) for other in outcomes[1:]))
 
 
 def moved(before: Outcome, after: Outcome) -> Outcome:
-    """The later of two runs of one trajectory, with by how much each number moved in the place of the number."""
+    """The later of two runs of one trajectory, with each number replaced by the amount it changed."""
     pairs = zip(before.steps, after.steps, strict=True)
     return Outcome(tuple(StepOutcome(two.name, two.status, _moved(one.body, two.body)) for one, two in pairs))
 
@@ -152,7 +152,7 @@ def _moved(one: Any, two: Any) -> Any:
 
 
 def named(mask: Iterable[Place], outcome: Outcome) -> set[str]:
-    """The masked places for reading: `/list_stock lines.0.id`."""
+    """The masked places in readable form: `/list_stock lines.0.id`."""
     return {
         f"{outcome.steps[int(number)].name} {'.'.join(map(str, path[path[:1] == ['body'] :])) or 'reply'}"
         for number, *path in mask
@@ -160,13 +160,13 @@ def named(mask: Iterable[Place], outcome: Outcome) -> set[str]:
 
 
 def compared(outcome: Outcome, mask: frozenset[Place]) -> int:
-    """How many values remain to be compared, statuses left out."""
+    """How many values remain to be compared, not counting statuses."""
     values = (found for number, step in enumerate(outcome.steps) for found in scalars(step.body, (number, "body")))
     return sum(not masked(place, mask) for _, place in values)
 
 
 def said_at(outcome: Outcome, place: Place) -> tuple[Any, ...]:
-    """What stands at the place, as the only one; () where nothing does."""
+    """The value at the place as a tuple of one; () if there is none."""
     at, *way = place
     step = outcome.steps[int(at)]
     said: Any = {"status": step.status, "body": step.body}
@@ -179,5 +179,5 @@ def said_at(outcome: Outcome, place: Place) -> tuple[Any, ...]:
 
 
 def masked(place: Place, mask: frozenset[Place]) -> bool:
-    """Whether the mask has the place, or one that it is part of."""
+    """Whether the mask contains the place or a place above it."""
     return any(place[:length] in mask for length in range(1, len(place) + 1))

@@ -1,4 +1,4 @@
-"""How much a search tries: the profiles that `--gym-profile` names. It imports nothing: every pytest run reads them."""
+"""How much a search tries: the profiles of `--gym-profile`. It imports nothing, because every pytest run loads it."""
 
 from dataclasses import dataclass, replace
 from typing import Final
@@ -9,13 +9,14 @@ class Profile:
     """How much is tried.
 
     Attributes:
-        name: as `--gym-profile` calls it.
-        examples: about so many for each property.
-        seconds: no new example is begun after so long, and none to shrink one that was found after as long again.
-        floor: so many are tried however long they take, up to `patience` seconds.
-        derandomize: the same examples each time.
-        quiet: a search ends once so many examples in a row brought nothing new; 0 for never.
-        relaunches: whether a server that the suite launched is launched again without a suspicion, however long that takes.
+        name: its name in `--gym-profile`.
+        examples: about how many are tried for each property.
+        seconds: after this long no new example begins, and after as long again no more shrinking of one that was found.
+        floor: this many examples are tried however long they take, up to `patience` seconds.
+        derandomize: whether the examples are the same each time.
+        quiet: a search ends once this many examples in a row brought nothing new; 0 for never.
+        relaunches: whether a server that the suite launched is relaunched even without a suspicion, however long that
+            takes.
     """
 
     name: str
@@ -33,7 +34,7 @@ class Profile:
 
     @property
     def enough(self) -> str:
-        """What to use where this one tried too little."""
+        """What to use if this profile tried too little."""
         longer = next((one.name for one in PROFILES.values() if one.seconds > self.seconds), "")
         return f"--gym-profile {longer}" if longer else "a faster server"
 
@@ -52,20 +53,20 @@ PROFILES: Final = {
 }
 
 
-#: A verdict must not depend on the load of the machine: so many times its seconds, and these seconds at least, a search may
-#: take to reach its floor.
+#: A verdict must not depend on the load of the machine: to reach its floor, a search may take this many times its
+#: seconds, and at least this many seconds.
 PATIENCE, LEAST_PATIENCE = 10.0, 10.0
 
 
 @dataclass(frozen=True)
 class Search:
-    """How to search: the profile, and the seed where the user gave one."""
+    """How to search: the profile, and the seed if the user gave one."""
 
     profile: Profile = QUICK
     seed: int | None = None
 
     def divided(self, size: int) -> "Search":
-        """The same where each example is a batch of so many."""
+        """The same search if each example is a batch of `size`."""
         examples, floor = -(-self.profile.examples // size), -(-self.profile.floor // size)
         return replace(self, profile=replace(self.profile, examples=examples, floor=floor))
 

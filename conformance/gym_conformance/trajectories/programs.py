@@ -1,14 +1,14 @@
-"""Python programs among what a policy writes: as arguments of a tool, or as its answer. Pure."""
+"""Python programs that a policy writes, as tool arguments or as its answer. Pure."""
 
 import ast
 import warnings
 
-#: Statements of which one at least is in a program; a word alone is an expression, too.
+#: A program has at least one of these statements; a single word parses as an expression too.
 _STATEMENTS = ast.Assign | ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef | ast.For
 
 
 def is_program(text: str) -> bool:
-    """Whether it may be run for what it does: it assigns, imports, defines or calls something."""
+    """Whether the text is a program that does something: it assigns, imports, defines or calls."""
     return any(
         isinstance(one, _STATEMENTS) or (isinstance(one, ast.Expr) and isinstance(one.value, ast.Call))
         for one in _statements(text)
@@ -16,13 +16,13 @@ def is_program(text: str) -> bool:
 
 
 def defined_in(text: str) -> frozenset[str]:
-    """The functions and classes that it defines; hardly any other text than a program defines something."""
+    """The functions and classes that the text defines; hardly any text but a program defines any."""
     return frozenset(one.name for one in _statements(text) if isinstance(one, ast.FunctionDef | ast.ClassDef))
 
 
 def _statements(text: str) -> list[ast.stmt]:
     try:
-        with warnings.catch_warnings(action="ignore"):  # of a text's escapes, which are no concern of the user's
+        with warnings.catch_warnings(action="ignore"):  # warnings about escapes do not concern the user
             return ast.parse(text).body if set(text) & set("=(\n ") else []
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return []

@@ -1,6 +1,6 @@
-"""Reading many times around one write: where each worker keeps a state of its own, some replies are old and some new.
+"""Repeated reads around one write: if each worker keeps its own state, some replies are old and some new.
 
-Pure: which trajectories do so, and what their outcomes show.
+Pure: builds such trajectories, and interprets their outcomes.
 """
 
 import json
@@ -17,7 +17,7 @@ from gym_conformance.trajectories.outcome import Difference, Outcome, StepOutcom
 from gym_conformance.trajectories.trajectory import Trajectory, needs_from
 from gym_schemas import scalars
 
-#: Reads, each so often before the write, and so often after it; writes, and calls that may come before one.
+#: Reads; repetitions of each before and after the write; writes; and calls that may precede one.
 _READS, _BEFORE, _AFTER, _WRITES, _CALLS = 2, 4, 6, 8, 12
 
 
@@ -26,9 +26,9 @@ class ReadBack:
     """A trajectory that makes the same reads just before and just after its last write.
 
     Attributes:
-        trajectory: it.
-        first: the number of the first read.
-        write: the number of the write.
+        trajectory: the trajectory.
+        first: the index of the first read.
+        write: the index of the write.
         written: whether the write is made.
     """
 
@@ -39,7 +39,7 @@ class ReadBack:
 
     @classmethod
     def of(cls, trajectory: Trajectory) -> "ReadBack | None":
-        """The trajectory as one that reads back; None where it does not, several times."""
+        """The trajectory as one that reads back; None unless it repeats the same reads around its last write."""
         calls = trajectory.calls
         write = max(writes_in(calls), default=0)
         after = list(map(_asked, calls[write + 1 :]))
@@ -57,7 +57,7 @@ class ReadBack:
 
     @property
     def prefix(self) -> int:
-        """How many steps come first, one at a time: the seed, and calls that are no reads around the write."""
+        """How many steps come first, one at a time: the seed, and the calls before the reads."""
         return self.first + 1
 
     @property
@@ -67,18 +67,18 @@ class ReadBack:
 
     @property
     def after(self) -> Sequence[Call]:
-        """The reads after it."""
+        """The reads after the write."""
         return self.trajectory.calls[self.write + 1 :]
 
     def torn(self, arguments: Any, before: Sequence[StepOutcome], after: Sequence[StepOutcome]) -> Difference | None:
-        """How a read is answered otherwise after the write, in what that has said, and as before, too.
+        """How a read's replies after the write differ in what it wrote, if others are still as before; otherwise None.
 
-        Otherwise more than once: what a mailbox tells the first who asks, it tells no other.
+        They must differ more than once, because a mailbox, for example, tells its news only to the first who asks.
 
         Args:
-            arguments: what the write has said.
-            before: what the reads before it were answered.
-            after: what those after it were.
+            arguments: the arguments of the write.
+            before: the replies to the reads before it.
+            after: the replies to the reads after it.
         """
         words = frozenset(json.dumps(value) for value, _ in scalars(arguments) if value not in ("", None))
         for read in dict.fromkeys(map(_asked, self.before)):
@@ -92,7 +92,7 @@ class ReadBack:
 
 
 def _changes(old: Sequence[Outcome], new: Iterable[Outcome]) -> list[list[Difference]]:
-    """How each new answer differs from the first old one, leaving out what differs among these."""
+    """The differences of each new reply from the first old one, ignoring places that vary among the old ones."""
     mask = varying(old)
     return [[one for one in differences(old[0], each, mask) if not one.of_time] for each in new]
 
@@ -106,7 +106,7 @@ def _asked(call: Call) -> str:
 
 
 def _said(difference: Difference, words: frozenset[str]) -> bool:
-    """Whether the difference is in something that the write has said, or a number that moved by one that it has said."""
+    """Whether the difference involves a written value, or a number that changed by one."""
     one, two = difference.expected, difference.actual
     if is_number(one) and is_number(two):
         return not words.isdisjoint(map(json.dumps, (one, two, round(two - one, 6), round(one - two, 6))))
@@ -115,7 +115,7 @@ def _said(difference: Difference, words: frozenset[str]) -> bool:
 
 
 def reading_back(knowledge: Knowledge) -> list[Trajectory]:
-    """Known trajectories up to the first call of a tool that writes, with reads around it; one for each tool."""
+    """For each tool that writes, a known trajectory up to its first call of it, with reads around that."""
     return list(islice(_reading_back(knowledge), _WRITES))
 
 
@@ -132,9 +132,9 @@ def _reading_back(knowledge: Knowledge) -> Iterator[Trajectory]:
 
 
 def _telling(whole: Trajectory, made: int, write: int) -> list[int]:
-    """Reads of different tools, those first that the trajectory makes last, and then those that it does not make.
+    """Reads of different tools, first those that the trajectory makes, the last first, then others.
 
-    None of them needs what the write, or a later call, returns: it is made before the write, too.
+    None of them needs a value returned by the write or a later call, since it is also made before the write.
     """
     free = [at for at, call in enumerate(whole.calls) if not needs_from(call.arguments, write)]
     numbers = {whole.calls[at].name: at for at in free if at < made and is_read(whole.calls[at].name)}

@@ -1,7 +1,7 @@
-"""Schedules that are a part of another: what is left of one that broke a property, when Hypothesis has shrunk it.
+"""Smaller versions of a schedule that broke a property, for after Hypothesis has shrunk it.
 
-Hypothesis shrinks how a schedule was drawn, value by value, and knows nothing of calls; in a few seconds against a slow
-server it does not come to an end. Leaving out whole sessions and calls takes a few tries.
+Hypothesis shrinks how a schedule was drawn, value by value, and knows nothing of calls, so in a few seconds against a
+slow server it does not finish. Leaving out whole sessions and calls takes a few tries.
 """
 
 from collections.abc import Collection, Iterator
@@ -11,7 +11,7 @@ from gym_conformance.trajectories.trajectory import Schedule
 
 
 def smaller(schedule: Schedule) -> Iterator[Schedule]:
-    """The schedule without some of its sessions, then without some of its calls; the most left out first."""
+    """The schedule without some of its sessions, then without some of its calls; the largest reductions first."""
     sessions = len(schedule.trajectories)
     if schedule.passing and any(passing.calls for passing in schedule.trajectories[1:]):
         yield _with_idle_crowd(schedule)
@@ -24,14 +24,14 @@ def smaller(schedule: Schedule) -> Iterator[Schedule]:
 
 
 def _with_idle_crowd(schedule: Schedule) -> Schedule:
-    """The schedule whose passing sessions make no calls; turns that they do not need are passed over."""
+    """The schedule whose passing sessions make no calls; turns that they no longer need are skipped."""
     patient, *crowd = schedule.trajectories
     idle = (passing.without(range(len(passing.calls))) for passing in crowd)
     return replace(schedule, trajectories=(patient, *idle))
 
 
 def _chunks(length: int) -> Iterator[range]:
-    """All runs of neighbours, halves before quarters, single ones last."""
+    """All ranges of neighbors: halves, then quarters, down to single ones."""
     size = length
     while size:
         for start in range(0, length, size):
@@ -48,7 +48,7 @@ def without_sessions(schedule: Schedule, dropped: Collection[int]) -> Schedule:
 
 
 def without_calls(schedule: Schedule, at: int, dropped: Collection[int]) -> Schedule:
-    """The schedule whose trajectory number `at` does not make these calls; all others keep their turns."""
+    """The schedule without these calls of trajectory `at`; everything else keeps its turns."""
     kept = [number for number in range(len(schedule.trajectories[at].calls)) if number not in dropped]
     places = {number: place for place, number in enumerate(kept)}
     trajectories = [trajectory.told_of(at, places) for trajectory in schedule.trajectories]

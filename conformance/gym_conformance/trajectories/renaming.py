@@ -1,7 +1,7 @@
-"""The same trajectory under other names, which were never used before. Pure.
+"""The same trajectory with new names that were never used before. Pure.
 
-A sound server answers alike whatever the names are, once they are read back. A server on which an earlier session
-leaves something knows the names that it used, and no others.
+A sound server answers alike whatever the names are, once they are translated back. A server on which an earlier session
+leaves something knows the names which that session used, and no others.
 """
 
 import json
@@ -19,16 +19,16 @@ from gym_conformance.trajectories.outcome import Outcome, StepOutcome
 from gym_conformance.trajectories.trajectory import Trajectory, is_reference, stand_in
 from gym_schemas import Way, admits, mapped, name_of, properties_of
 
-#: What stands for what: a text or a number of the trajectory, and the new one in its place.
+#: Maps texts or numbers of the trajectory to the new ones that replace them.
 Names = Mapping[Any, Any]
 
-#: A field that holds a longer text names nothing.
+#: The longest text that may be a name.
 _SHORT = 80
 
-#: What is searched for is a word of a longer text, such as a title: of so many characters at least, and at most.
+#: Bounds on the length of a word within a longer text, such as a title, that may be searched for.
 _SPOKEN, _LONG = 3, 2000
 
-#: Of one shape there must be so many texts that one is new, of which the definition takes so many that are drawn.
+#: How many texts of a shape must exist, so that a new one is likely unused; how many drawn ones the schema must accept.
 _SHAPES, _DRAWS = 200, 8
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -37,20 +37,20 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _WORD = 12
 _LEAST, _MOST = 100_000, 999_999_999
 
-#: What a definition may say of a text that takes any word.
+#: Keywords that the schema of a text may have if it takes any word.
 FREE = frozenset({"type", "description", "title", "default", "minLength", "maxLength"})
 
-#: The row's own fields are renamed, and not what the policy or the collector reads.
+#: The row's fields that are not renamed: the policy or the collector reads them.
 _NOT_OWN = frozenset({"responses_create_params", "agent_ref"})
 
-#: A date or a time names nothing, and no other word is taken for it.
+#: A date or a time is not a name, and cannot be replaced by a word.
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?|\d{1,2}:\d{2}(:\d{2})?")
 
 _NAMED_LIKE_IDS = re.compile(r"(^|_)(id|ids|number|no|key|code|book|item)$|Id$", re.IGNORECASE)
 
 
 def is_named_like_id(name: str) -> bool:
-    """Whether what is called so may be an id rather than say how many."""
+    """Whether a field with this name may hold an id rather than an amount."""
     return _NAMED_LIKE_IDS.search(name) is not None
 
 
@@ -60,9 +60,9 @@ def own(row: Row) -> dict[str, Any]:
 
 
 def shared_names(rows: Sequence[Row]) -> list[tuple[str, Row, Row]]:
-    """What two rows that differ otherwise both have in a field of their own, ids first: a text, and the rows.
+    """Texts that two otherwise different rows share in fields of their own, ids first, each with the two rows.
 
-    No number: another one in its place may be far too many of something.
+    Numbers are left out: another one might be far too large an amount.
     """
     having: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
@@ -80,7 +80,7 @@ def shared_names(rows: Sequence[Row]) -> list[tuple[str, Row, Row]]:
 
 
 def ids_of(row: Row) -> frozenset[Any]:
-    """Texts of the row's own fields that are called ids: what is kept for a task is kept under them."""
+    """Ids in the row's own fields, under which a server may store what belongs to the task."""
     fields = (value for name, value in _fields(own(row)) if is_named_like_id(name))
     return frozenset(value for value in fields if isinstance(value, str) and _SPOKEN <= len(value) <= _SHORT)
 
@@ -91,7 +91,7 @@ def _fields(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def takes_any_word(schema: Any) -> bool:
-    """Whether a text's definition takes any word; it may allow null beside that."""
+    """Whether a text's schema accepts any word; it may accept null as well."""
     if not isinstance(schema, dict):
         return False
     for key in ("anyOf", "oneOf"):
@@ -103,7 +103,7 @@ def takes_any_word(schema: Any) -> bool:
     return isinstance(longest, int) and longest >= _WORD
 
 
-#: Draws what nobody has drawn before, not even a process that this one was forked from.
+#: Draws values that nobody has drawn before, not even a process that this one was forked from.
 _ANY: Final = SystemRandom()
 
 
@@ -113,7 +113,7 @@ def word(draw: Random = _ANY) -> str:
 
 
 def names_in(trajectory: Trajectory) -> tuple[frozenset[Any], ...]:
-    """Sets of what may be renamed, the most promising first: texts and ids, texts, texts that the row does not know."""
+    """Sets of names that may be replaced, most promising first: texts and ids, texts, texts not found in the row."""
     found = {
         (name, value)
         for name, value, schema in arguments_of(trajectory.row, trajectory.calls)
@@ -127,7 +127,7 @@ def names_in(trajectory: Trajectory) -> tuple[frozenset[Any], ...]:
 
 
 def shaped_in(trajectory: Trajectory) -> frozenset[str]:
-    """Texts whose definition has a pattern that takes any text of their shape, such as a cell or a number plate."""
+    """Texts whose schema has a pattern that accepts any text of their shape, such as a cell or a license plate."""
     return frozenset(
         value
         for _, value, schema in arguments_of(trajectory.row, trajectory.calls)
@@ -137,7 +137,7 @@ def shaped_in(trajectory: Trajectory) -> frozenset[str]:
 
 
 def _shapes(text: str) -> int:
-    """How many texts have its shape."""
+    """How many texts have the same shape."""
     return math.prod(len(_like(sign)) for sign in text[:_WORD])
 
 
@@ -147,14 +147,14 @@ def _shaped(text: str, draw: Random) -> str:
 
 
 def _like(sign: str) -> str:
-    """The signs that may stand in its place; no 0, with which no number begins."""
+    """The characters that may replace this one; never 0, since numbers do not begin with it."""
     if sign in "123456789":
         return "123456789"
     return _LETTERS if sign in _LETTERS else _LETTERS.upper() if sign in _LETTERS.upper() else sign
 
 
 def new_shapes(names: frozenset[str], draw: Random = _ANY) -> Names:
-    """A new text of the same shape for each."""
+    """A new text of the same shape for each name."""
     new: dict[str, str] = {}
     for name in sorted(names):
         drawn = (_shaped(name, draw) for _ in range(_SHAPES))
@@ -174,14 +174,14 @@ def _is_id(name: str, value: Any, schema: Mapping[str, Any]) -> bool:
 
 
 def arguments_of(row: Row, calls: Iterable[Call]) -> Iterator[tuple[str, Any, Mapping[str, Any]]]:
-    """Every argument of the calls that has no parts, with its name and its definition."""
+    """Every scalar argument of the calls, with its name and its schema."""
     for call in calls:
         yield from _arguments(call.arguments, row.parameters_of(call.name))
 
 
 def _arguments(value: Any, schema: Any, name: str = "") -> Iterator[tuple[str, Any, Mapping[str, Any]]]:
     schema = schema if isinstance(schema, dict) else {}
-    if is_reference(value):  # what a reply says of the row has the row's names
+    if is_reference(value):  # the reply to a reference uses the row's names
         if isinstance(otherwise := stand_in(value), str):
             yield name, otherwise, schema
     elif isinstance(value, dict):
@@ -196,7 +196,7 @@ def _arguments(value: Any, schema: Any, name: str = "") -> Iterator[tuple[str, A
 
 
 def new_names(names: frozenset[Any], draw: Random = _ANY) -> Names:
-    """A new name for each, in the order of the old ones: a list that is sorted stays so."""
+    """A new name for each, in the same sort order, so that a sorted list stays sorted."""
     words = sorted(name for name in names if isinstance(name, str))
     numbers = sorted(name for name in names if not isinstance(name, str))
     new_words = sorted(word(draw) for _ in words)
@@ -206,7 +206,7 @@ def new_names(names: frozenset[Any], draw: Random = _ANY) -> Names:
 
 
 def taking(names: frozenset[Any], new: Names) -> Names:
-    """The new names that others have, for names of other things: one for one, as many as there are of their kind."""
+    """The new names of others, assigned one to one to these names, as far as they suffice for each type."""
     return {
         old: value
         for kind in (str, int)
@@ -219,7 +219,7 @@ def taking(names: frozenset[Any], new: Names) -> Names:
 
 
 def renamed(trajectory: Trajectory, names: Names) -> Trajectory:
-    """The trajectory, and its row's own fields, with the new names; within a longer text in any case, as searches read it."""
+    """The trajectory and its row's own fields with the new names; within longer texts in any case, as searches do."""
     spoken = [name for name in names if isinstance(name, str) and len(name) >= _SPOKEN]
     within = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, spoken))})(?!\w)", re.IGNORECASE) if spoken else None
     kept = _mapped(own(trajectory.row), names, within, ids=True)
@@ -229,7 +229,7 @@ def renamed(trajectory: Trajectory, names: Names) -> Trajectory:
 
 
 def _mapped(value: Any, names: Names, within: re.Pattern[str] | None = None, *, ids: bool = False) -> Any:
-    """The value with the new names; where `ids`, of numbers only those named like ids: others may say how many."""
+    """The value with the new names; with `ids`, only numbers named like ids change, since others may be amounts."""
     small = {name.lower(): new for name, new in names.items() if isinstance(name, str)} if within else {}
 
     def new(each: Any, way: Way) -> Any:
@@ -249,7 +249,7 @@ def _name(value: Any, names: Names) -> Any:
 
 
 def phrased(trajectory: Trajectory, draw: Random = _ANY) -> tuple[Trajectory, Names]:
-    """The trajectory with a new word behind each text that a read may say in any words, and what stands for what."""
+    """The trajectory with a new word appended to each text that a read takes freely, and the mapping of the texts."""
     reads = [call for call in trajectory.calls if is_read(call.name)]
     texts = {value for _, value, schema in arguments_of(trajectory.row, reads) if _is_name(value, schema)}
     names = {text: f"{text} {word(draw)}" for text in texts}
@@ -257,14 +257,14 @@ def phrased(trajectory: Trajectory, draw: Random = _ANY) -> tuple[Trajectory, Na
 
 
 def words_of_answer(trajectory: Trajectory) -> Iterator[str]:
-    """Texts of the row's own fields that its answer says, as the right one does, the longest first."""
+    """Texts of the row's own fields that its answer contains, as the right answer does, the longest first."""
     texts = {value for _, value in _fields(own(trajectory.row)) if isinstance(value, str)}
     said = (text for text in texts if _SPOKEN <= len(text) <= _SHORT and text in trajectory.answer)
     yield from sorted(said, key=len, reverse=True)
 
 
 def read_back(outcome: Outcome, names: Names) -> Outcome:
-    """The outcome with the old names in the place of the new ones, within texts too."""
+    """The outcome translated back from the new names to the old ones, within texts too."""
     words = {new.lower(): old for old, new in names.items() if isinstance(new, str)}
     numbers = {new: old for old, new in names.items() if not isinstance(new, str)}
     pattern = re.compile("|".join(map(re.escape, words)), re.IGNORECASE) if words else None

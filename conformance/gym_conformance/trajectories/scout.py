@@ -1,8 +1,8 @@
-"""Calls that tools take, found by asking, where no recorded rollout shows any.
+"""Calls that tools accept, found by trying, for tools that no recorded rollout calls.
 
-What the definitions alone allow reaches little of a server that looks things up: an empty id is unknown, and so is an
-empty cursor. A session is asked as a careful policy would ask it: what may be null is null, ids come from earlier replies,
-names from the row, reads come first. Of each tool the first call is kept that is not refused.
+Calls that are merely valid reach little of a server that looks things up, since an empty id or cursor is unknown. A
+session is explored as a careful policy would: nullable arguments are null, ids come from earlier replies, names come
+from the row, and reads come first. The first accepted call of each tool is kept.
 """
 
 from collections import Counter
@@ -26,17 +26,17 @@ from gym_conformance.trajectories.renaming import own, takes_any_word
 from gym_conformance.trajectories.trajectory import Reference, Trajectory, is_reference, resolve
 from gym_schemas import Document, NoValue, admits, minimal, name_of, properties_of, scalars
 
-#: Tools that are asked about, calls that are tried of each, and values of a reply that may stand in later calls.
+#: Tools explored, calls tried for each, and values of a reply that later calls may use.
 _TOOLS, _TRIES, _SEEN = 16, 5, 200
 
-#: Names that begin like this are assumed to take something away, or to end the whole.
+#: Tools whose names begin like this are assumed to remove something, or to end the episode.
 _TAKES_AWAY: Final = ("cancel", "clear", "delete", "drop", "remove", "reset", "revoke", "undo", "withdraw")
 _ENDS: Final = ("close", "conclude", "end", "finish", "submit")
 
-#: Fields that say what a thing is called.
+#: Fields that identify a thing.
 _CALLED: Final = ("name", "id", "title", "code", "no")
 
-#: What a text says that may say anything.
+#: The value of a free text.
 _TEXT: Final = "text"
 
 
@@ -45,8 +45,8 @@ class Scouted:
     """What was found in one session.
 
     Attributes:
-        taken: calls that are taken.
-        ended: the same, and then those that sound as if they ended it all, if any is taken.
+        taken: accepted calls.
+        ended: the same followed by accepted calls that sound like ending the episode, if there are any.
         crashing: sessions whose last call crashed the server.
     """
 
@@ -56,7 +56,7 @@ class Scouted:
 
 
 async def scouted(gym: Gym, row: Row, tools: Sequence[Tool], words: Mapping[str, Sequence[Any]]) -> Scouted:
-    """A session's calls that the tools take, with references to what earlier ones return; `words` are known arguments.
+    """Find calls that the tools accept, with references to earlier replies; `words` are known arguments by tool.
 
     Raises:
         ServerFault: the server does not answer.
@@ -68,10 +68,10 @@ async def scouted(gym: Gym, row: Row, tools: Sequence[Tool], words: Mapping[str,
     endings = [tool for tool in tools[:_TOOLS] if tool.name.lower().startswith(_ENDS)]
     writes = sorted((tool for tool in tools[:_TOOLS] if tool not in (*reads, *endings)), key=_adds)
     await scout.find_all((*reads, *writes))
-    # what found nothing to take away before anything was added; and something is to be left
+    # retry removals that had nothing to remove before something was added, and leave something behind afterwards
     if await scout.find_all([tool for tool in writes if not _adds(tool)]):
         await scout.repeat(writes)
-    await scout.find_all(reads)  # a read may ask for what a write has made
+    await scout.find_all(reads)  # a read may need what a write has created
     for tool in reads:
         await scout.go_on(tool)
     taken = Trajectory(row, (*scout.calls, *scout.reads_since_written(reads)))
@@ -81,12 +81,12 @@ async def scouted(gym: Gym, row: Row, tools: Sequence[Tool], words: Mapping[str,
 
 
 def _adds(tool: Tool) -> bool:
-    """Whether it sounds as if it left something behind: what takes away comes before that, lest nothing is left."""
+    """Whether the tool sounds like adding something. Removals come before additions, so that something is left."""
     return bool(properties_of(tool.parameters)) and not tool.name.lower().startswith(_TAKES_AWAY)
 
 
 class _Scout:
-    """One session, and the calls in it that were taken so far."""
+    """One session, and its accepted calls so far."""
 
     def __init__(self, session: Session, row: Row, words: Mapping[str, Sequence[Any]]) -> None:
         self.calls: list[Call] = []
@@ -98,27 +98,27 @@ class _Scout:
         said = Counter(
             (key, text) for known in words.values() for key, text in known[0].items() if isinstance(text, str)
         )
-        # what most tools know by that name
+        # the value that most tools know under that name
         self._usual = {key: text for (key, text), _ in reversed(said.most_common())}
         self._own = [*named_values(own(row)), *_members(own(row))]
         self._replies: list[Any] = []
 
     async def find_all(self, tools: Sequence[Tool]) -> Sequence[Call]:
-        """Find a call of each tool that has none yet, and return those that were taken."""
+        """Find a call of each tool that has none yet, and return the accepted ones."""
         made = len(self.calls)
         for tool in tools:
             await self._find(tool)
         return self.calls[made:]
 
     def reads_since_written(self, reads: Sequence[Tool]) -> Sequence[Call]:
-        """Known calls of these reads that were not made since the last write: what was written shows in them."""
+        """Accepted calls of these reads not made since the last write, so that they show what was written."""
         names = {tool.name for tool in reads}
         since = next((at for at in reversed(range(len(self.calls))) if self.calls[at].name not in names), -1) + 1
         known = [self.taken[tool.name] for tool in reads if tool.name in self.taken]
         return [call for call in known if since and call not in self.calls[since:]]
 
     async def _find(self, tool: Tool) -> None:
-        """Keep the first of a few calls that is taken, unless one was found before."""
+        """Keep the first accepted one of a few calls, unless the tool has one."""
         asked: list[Any] = []
         for arguments in self._candidates(tool) if tool.name not in self.taken else ():
             if len(asked) < _TRIES and arguments not in asked:
@@ -127,13 +127,13 @@ class _Scout:
                     return
 
     async def repeat(self, tools: Sequence[Tool]) -> None:
-        """Make the calls again of those that leave something behind."""
+        """Repeat the accepted calls of tools that add something."""
         for tool in tools:
             if _adds(tool) and tool.name in self.taken:
                 await self._is_taken(tool, self.taken[tool.name].arguments)
 
     async def go_on(self, tool: Tool) -> None:
-        """Call a tool again with what may be null taken from earlier replies: the next page, by its cursor."""
+        """Call a tool again with null arguments taken from earlier replies: the next page, by its cursor."""
         call = self.taken.get(tool.name)
         if call is None or not isinstance(call.arguments, dict):
             return
@@ -158,7 +158,7 @@ class _Scout:
         return True
 
     def _candidates(self, tool: Tool) -> Iterator[Any]:
-        """With known words, or the row's own where one is named alike; with what earlier replies and the row say; the plainest."""
+        """Arguments with known words or similar row values, then ones from replies and the row, then minimal ones."""
         plain = plain_arguments(tool)
         if plain is None:
             return
@@ -175,7 +175,7 @@ class _Scout:
         yield plain
 
     def _filled(self, key: str, value: Any, schema: Any) -> Any:
-        """What stands for an argument: a value of an earlier reply, or any text where any may stand."""
+        """The value for an argument: one from an earlier reply, or a text where any is accepted."""
         if isinstance(value, list) and not value and isinstance(schema, dict):
             document = Document(schema)
             items = document.alone(document.resolve(schema.get("items", True)))
@@ -193,7 +193,7 @@ class _Scout:
         return next((said for said in found if _allows(schema, said)), value)
 
     def _returned(self, key: str, kind: type, schema: Any) -> Any:
-        """A reference to the first value of that kind, and of that or else an alike name, that is allowed and was returned."""
+        """A reference to the first returned value that fits in type, schema and name; the same name is preferred."""
         alike = None
         for call, reply in enumerate(self._replies):
             for value, path in islice(scalars(reply), _SEEN):
@@ -208,7 +208,7 @@ class _Scout:
 
 
 def _each(value: Any, schema: Any, fill: Callable[[str, Any, Any], Any]) -> Any:
-    """The value with what `fill` puts in the place of each part, by its name and its definition, at whatever depth."""
+    """The value with each scalar, at any depth, replaced by `fill` of its name, value and schema."""
     document = Document(schema)
 
     def each(value: Any, schema: Any, name: str) -> Any:
@@ -229,7 +229,7 @@ def _allows(schema: Any, value: Any) -> bool:
 
 
 def _some(arguments: Any) -> Any:
-    """One of everything of which none is asked for."""
+    """The arguments with each amount of 0 replaced by 1."""
     return _each(arguments, True, lambda _, value, __: 1 if type(value) in (int, float) and not value else value)
 
 
@@ -239,7 +239,7 @@ def _least(schema: Any) -> Iterator[Any]:
 
 
 def _members(value: Any) -> Iterator[tuple[str, Any]]:
-    """What the things of each list are called, with the list's name: each of `items` is an `item`."""
+    """The identifiers of the things in each list, with the list's name: each of `items` is an `item`."""
     for key, inner in value.items() if isinstance(value, dict) else ():
         for thing in inner if isinstance(inner, list) else ():
             if isinstance(thing, dict) and (name := next((field for field in _CALLED if field in thing), None)):

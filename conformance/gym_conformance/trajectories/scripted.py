@@ -1,6 +1,7 @@
-"""What a row itself says is to be done, as many datasets write it down for their verifiers. Pure.
+"""The calls that a row itself prescribes, as many datasets write down for their verifiers. Pure.
 
-Where nothing is recorded, it is the one way to what is paid for: `"ground_truth": [{"name": ..., "arguments": ...}]`.
+If nothing is recorded, this is the only way to a rewarded trajectory: `"ground_truth": [{"name": ..., "arguments":
+...}]`.
 """
 
 import json
@@ -12,12 +13,12 @@ from gym_conformance.trajectories.renaming import own
 from gym_conformance.trajectories.trajectory import Trajectory, resolve
 from gym_schemas import admits
 
-#: Levels of a row's fields that are looked through.
+#: Levels of a row's fields that are searched.
 _DEEP: Final = 4
 
 
 def scripted(row: Row) -> Trajectory | None:
-    """The longest list of calls among the row's own fields; None where none of them holds any."""
+    """The longest list of calls among the row's own fields; None if there is none."""
     tools = {tool.name: tool for tool in row.tools}
     found = max(_scripts(own(row), tools, _DEEP), key=len, default=()) if tools else ()
     return Trajectory(row, found) if found else None
@@ -33,7 +34,7 @@ def _scripts(value: Any, tools: Mapping[str, Tool], deep: int) -> Iterator[tuple
 
 
 def _call(value: Any, tools: Mapping[str, Tool]) -> Call | None:
-    """A call in whatever words: an object of which one value names a tool, and another is what that tool takes."""
+    """A call in any notation: an object in which one value names a tool, and another is valid arguments for it."""
     if not isinstance(value, dict):
         return None
     named = [tools[each] for each in value.values() if isinstance(each, str) and each in tools]
@@ -43,7 +44,7 @@ def _call(value: Any, tools: Mapping[str, Tool]) -> Call | None:
 
 
 def _object(value: Any) -> dict[str, Any] | None:
-    """The object that it is, or that stands in it as JSON."""
+    """The object itself, or the one encoded as JSON."""
     if isinstance(value, str) and value.startswith("{"):
         try:
             value = json.loads(value)

@@ -1,4 +1,4 @@
-"""A trajectory is what one rollout does; a schedule interleaves several. Both are plain values, and JSON."""
+"""A trajectory is what one rollout does; a schedule interleaves several. Both are plain values, stored as JSON."""
 
 import json
 import re
@@ -15,18 +15,18 @@ from gym_schemas import Way, mapped, name_of, scalars
 
 SCHEMA: Final = "gym-conformance/schedule/1"
 
-#: What the policy says last if nothing else is given: no environment rewards it.
+#: The policy's answer if no other is given; no environment rewards it.
 PLAIN_ANSWER: Final = "Done."
 
 #: A word of a text, which may be an id.
 WORD: Final = re.compile(r"[\w-]+(?:[.:/][\w-]+)*")
 
-#: A text or a number that is shorter is no id: it may stand in a reply and in a call by accident.
+#: A shorter text or number is not taken for an id: it may occur in a reply and in a call by accident.
 SHORT: Final = 4
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
-#: The key of an argument that is not known before the run: a value from the reply to an earlier call.
+#: The key of an argument that is unknown before the run: a value from the reply to an earlier call.
 REPLY: Final = "$reply"
 
 
@@ -35,12 +35,12 @@ class Reference:
     """A value that an earlier call returned.
 
     Attributes:
-        call: the number of that call, from 0.
-        path: the keys and indices that lead to the value in its reply.
-        otherwise: what stands in where the reply has no such value, one of another type, or one that the tool's
-            definition refuses.
-        session: the number of the schedule's trajectory whose call it was; None for one of the same trajectory.
-        word: where it is a word of the text at `path`, what stands before it, and how many such words come before it.
+        call: the index of that call, from 0.
+        path: the keys and indices of the value in its reply.
+        otherwise: the stand-in if the reply has no such value, or one of another type, or one that the tool's schema
+            rejects.
+        session: the index of the trajectory of the schedule whose call it was; None for the same trajectory.
+        word: if the value is a word of the text at `path`: the text before it, and how many such words come earlier.
     """
 
     call: int
@@ -50,13 +50,13 @@ class Reference:
     word: tuple[str, int] | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The form in which it stands among the arguments."""
+        """The form in which it is written among the arguments."""
         inner = {"call": self.call, "path": list(self.path), "otherwise": self.otherwise}
         session = {} if self.session is None else {"session": self.session}
         return {REPLY: inner | session | ({} if self.word is None else {"word": list(self.word)})}
 
     def within(self, replies: list[Any]) -> Any:
-        """The value among the parsed replies so far; the stand-in if the reply says it elsewhere: it is no new id then."""
+        """The value in the replies so far; the stand-in if the reply still contains that: it is no new id then."""
         reply: Any = replies[self.call] if 0 <= self.call < len(replies) else None
         value = reply
         for key in self.path:
@@ -83,9 +83,9 @@ class Reference:
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """One rollout: the row it is seeded with, its tool calls, and the policy's last words. It ends with a verify.
+    """One rollout: the row it is seeded with, its tool calls, and the policy's answer. It ends with a verify.
 
-    `noise` are the numbers of the calls that are there to be refused: they are made, but are no part of the outcome.
+    `noise` has the indices of calls that are meant to be refused: they are made, but are not part of the outcome.
     """
 
     row: Row
@@ -95,31 +95,31 @@ class Trajectory:
 
     @property
     def steps(self) -> int:
-        """A seed, the calls, and a verify."""
+        """The number of steps: a seed, the calls, and a verify."""
         return len(self.calls) + 2
 
     def with_noise(self, at: int, call: Call) -> "Trajectory":
-        """The same with one more call, to be refused, before call number `at`."""
+        """The same with one more call, to be refused, before call `at`."""
         moved = [_renumbered(each, lambda old: old + (old >= at)) for each in self.calls]
         noise = frozenset({at, *(old + (old >= at) for old in self.noise)})
         return replace(self, calls=(*moved[:at], call, *moved[at:]), noise=noise)
 
     def told_of(self, session: int, places: Mapping[int, int]) -> "Trajectory":
-        """The same, after calls of another trajectory of the schedule were renumbered."""
+        """The same after the calls of another trajectory of the schedule were renumbered."""
         return replace(self, calls=tuple(_told_of(call, session, places) for call in self.calls))
 
     def without_noise(self) -> "Trajectory":
-        """The same without the calls that are there to be refused."""
+        """The same without the calls that are meant to be refused."""
         return self.without(self.noise)
 
     def without(self, dropped: Collection[int]) -> "Trajectory":
-        """The same without the calls of these numbers; what referred to one of them has its stand-in."""
+        """The same without these calls; references to them become their stand-ins."""
         return self.chosen([number for number in range(len(self.calls)) if number not in dropped])
 
     def chosen(self, numbers: Sequence[int]) -> "Trajectory":
-        """The calls of these numbers, in this order, some of them perhaps twice.
+        """The trajectory with only these calls, in this order; a call may occur twice.
 
-        What referred to a call refers to where it is made first; to one that is not made, or later, it has its stand-in.
+        References point to where the call is made first; if it is not made, or only later, they become their stand-ins.
         """
         places = {number: place for place, number in reversed(list(enumerate(numbers)))}
         calls = (_renumbered(self.calls[number], lambda old: places.get(old, -1)) for number in numbers)
@@ -132,7 +132,7 @@ class Trajectory:
 
 
 def _told_of(call: Call, session: int, places: Mapping[int, int]) -> Call:
-    """The call with its references to that session's calls moved to their new numbers."""
+    """The call with its references to that session's calls renumbered."""
 
     def moved(inner: dict[str, Any]) -> dict[str, Any]:
         return {REPLY: inner | {"call": places.get(inner["call"], -1)} if inner.get("session") == session else inner}
@@ -141,7 +141,7 @@ def _told_of(call: Call, session: int, places: Mapping[int, int]) -> Call:
 
 
 def _renumbered(call: Call, number: Callable[[int], int]) -> Call:
-    """The call with its references moved to the new numbers of what they refer to."""
+    """The call with its references renumbered."""
     return Call(
         call.name,
         _map_references(
@@ -153,14 +153,14 @@ def _renumbered(call: Call, number: Callable[[int], int]) -> Call:
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """Trajectories, each in a session of its own.
+    """Trajectories, each in its own session.
 
     Attributes:
         trajectories: what each rollout does.
-        order: whose step comes next, by index; () for one after the other.
-        concurrent: whether the trajectories run truly at the same time, so that the order is not ours.
-        passing: whether neighbours in the order that take all their steps in a row take them at the same time.
-        meeting: whether those that run at the same time wait for each other before they verify.
+        order: the trajectory that takes each step, by index; () for one trajectory after the other.
+        concurrent: whether the trajectories really run at the same time, so that their order is not controlled.
+        passing: whether adjacent trajectories that take all their steps in a row take them at the same time.
+        meeting: whether concurrent trajectories wait for each other before they verify.
     """
 
     trajectories: tuple[Trajectory, ...]
@@ -171,11 +171,11 @@ class Schedule:
 
     @property
     def calls(self) -> int:
-        """How many tool calls it makes: its size."""
+        """How many tool calls it makes, as a measure of its size."""
         return sum(len(trajectory.calls) for trajectory in self.trajectories)
 
     def turns(self) -> Iterator[int]:
-        """The index of the trajectory that takes the next step, until all are at their end."""
+        """The index of the trajectory that takes each next step, until all have ended."""
         left = [trajectory.steps for trajectory in self.trajectories]
         for turn in self.order:
             if left[turn]:
@@ -185,7 +185,7 @@ class Schedule:
             yield from [turn] * steps
 
     def groups(self) -> Iterator[tuple[int, ...]]:
-        """Whose turn it is: one trajectory's next step, or, where they are `passing`, several whole trajectories."""
+        """Whose turn it is: one trajectory's next step, or, if they are `passing`, several whole trajectories."""
 
         def in_a_row(turn: int, steps: int) -> bool:
             return self.passing and steps == self.trajectories[turn].steps
@@ -200,7 +200,7 @@ class Schedule:
                 yield from [(turn,)] * steps
 
     def lines(self) -> list[str]:
-        """The schedule for reading, a step a line."""
+        """The schedule in readable form, one step per line."""
         names = [chr(ord("A") + at % 26) for at in range(len(self.trajectories))]
         if self.concurrent:
             return [f"{names[at]} | {line}" for at, one in enumerate(self.trajectories) for line in _lines(one)]
@@ -218,7 +218,7 @@ def _lines(trajectory: Trajectory) -> Iterator[str]:
 
 
 def dump(schedule: Schedule, check: str, secrets: Secrets = NO_SECRETS) -> str:
-    """The schedule, without the secrets, as a file that `--gym-replay` reads; rows are whole: it needs no dataset."""
+    """The schedule, with secrets removed, as a file that `--gym-replay` reads; it includes whole rows."""
     trajectories = [
         {
             "source": str(trajectory.row),
@@ -247,7 +247,7 @@ def parse(text: str, path: FilePath) -> tuple[str, Schedule]:
     """The inverse of `dump`: the check's id and the schedule.
 
     Raises:
-        ValueError: the text is no such file; the message says why.
+        ValueError: the text is not such a file; the message says why.
     """
     whole = parse_json(text)
     if not isinstance(whole, dict) or whole.get("schema") != SCHEMA:
@@ -271,37 +271,37 @@ def _trajectory(data: Mapping[str, Any], path: FilePath, number: int) -> Traject
 
 
 def is_reference(value: Any) -> bool:
-    """Whether a value among the arguments stands for one that an earlier call returned."""
+    """Whether an argument is a reference to a value that an earlier call returned."""
     return isinstance(value, dict) and value.keys() == {REPLY}
 
 
 def stand_in(reference: Mapping[str, Any]) -> Any:
-    """What stands in where the reply has no such value."""
+    """The stand-in of a reference."""
     return reference[REPLY].get("otherwise")
 
 
 def is_linked(arguments: Any) -> bool:
-    """Whether a value among the arguments was returned by an earlier call."""
+    """Whether the arguments contain a reference."""
     return any(REPLY in way for _, way in scalars(arguments))
 
 
 def needs_from(arguments: Any, call: int) -> bool:
-    """Whether a value among the arguments was returned by that call, or by a later one of the same trajectory."""
+    """Whether the arguments refer to that call, or to a later one of the same trajectory."""
     return any(way[-2:] == (REPLY, "call") and value >= call for value, way in scalars(arguments))
 
 
 def asks_another(arguments: Any) -> bool:
-    """Whether the arguments hold a value that was returned to another session of the schedule."""
+    """Whether the arguments refer to a value returned to another session of the schedule."""
     return any(way[-2:] == (REPLY, "session") for _, way in scalars(arguments))
 
 
 def of_first(arguments: Any) -> Any:
-    """The arguments, with references to calls of the same trajectory made ones to calls of the schedule's first session."""
+    """The arguments with references within the trajectory redirected to the schedule's first session."""
     return _map_references(arguments, lambda inner: {REPLY: {"session": 0} | inner})
 
 
 def resolve(arguments: Any, replies: list[Any], others: Sequence[list[Any]] = ()) -> Any:
-    """The arguments with each reference replaced by the value it stands for; `others` are the replies of all sessions."""
+    """The arguments with each reference replaced by its value; `others` has the replies of all sessions."""
 
     def value(inner: dict[str, Any]) -> Any:
         session = inner.get("session")
@@ -315,17 +315,17 @@ def resolve(arguments: Any, replies: list[Any], others: Sequence[list[Any]] = ()
 
 
 def has_surrogates(trajectory: Trajectory) -> bool:
-    """Whether a call holds half of a surrogate pair, which JSON can write but no text contains."""
+    """Whether a call contains half of a surrogate pair, which JSON can encode but no text contains."""
     return any(replaced != call.arguments for call, replaced in _replaced(trajectory))
 
 
 def without_surrogates(trajectory: Trajectory) -> Trajectory:
-    """The same with U+FFFD in the place of each half of a surrogate pair."""
+    """The same with each half of a surrogate pair replaced by U+FFFD."""
     return replace(trajectory, calls=tuple(Call(call.name, replaced) for call, replaced in _replaced(trajectory)))
 
 
 def _replaced(trajectory: Trajectory) -> Iterator[tuple[Call, Any]]:
-    """Its calls, each with its arguments without them."""
+    """Each call, with its arguments after the replacement."""
 
     def whole(text: str) -> str:
         return _SURROGATE.sub("\ufffd", text)
@@ -335,7 +335,7 @@ def _replaced(trajectory: Trajectory) -> Iterator[tuple[Call, Any]]:
 
 
 def _refers(value: Any) -> bool:
-    """Whether a value is a reference that can be followed."""
+    """Whether a value is a reference that can be resolved."""
     inner = value[REPLY] if is_reference(value) else None
     return isinstance(inner, dict) and isinstance(inner.get("call"), int) and isinstance(inner.get("path"), list)
 

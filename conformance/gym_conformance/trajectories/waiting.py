@@ -1,4 +1,4 @@
-"""Sessions that are begun, and then left alone for a while."""
+"""Sessions that are begun and then left idle for a while."""
 
 import time
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from gym_conformance.trajectories.trajectory import Trajectory
 
 @dataclass(frozen=True)
 class TakenUp:
-    """What became of a session that was left alone for `age` seconds."""
+    """What became of a session that was left idle for `age` seconds."""
 
     trajectory: Trajectory
     habit: CookieHabit
@@ -27,7 +27,7 @@ class TakenUp:
 
 @dataclass(frozen=True)
 class Waiting:
-    """A session that was begun, and left alone since `since`, a monotonic time."""
+    """A session that was begun and has been idle since `since`, a monotonic time."""
 
     rollout: TrajectoryRun
     habit: CookieHabit
@@ -44,17 +44,17 @@ class Waiting:
 
     @property
     def age(self) -> float:
-        """Seconds for which it was left alone."""
+        """Seconds for which it has been idle."""
         return time.monotonic() - self.since
 
     async def taken_up(self) -> TakenUp:
-        """Make the calls that are left, and verify."""
+        """Make the remaining calls, and verify."""
         age = self.age
         return TakenUp(self.rollout.trajectory, self.habit, age, await self.rollout.finish())
 
 
 async def left_waiting(gym: Gym, knowledge: Knowledge) -> tuple[Waiting, ...]:
-    """A session for each of two habits with cookies; none where no call is known, or the server does not answer."""
+    """One idle session for each of two cookie habits; none if no call is known, or the server does not answer."""
     trajectory = next((each for each in known(knowledge) if each.calls), None)
     if trajectory is None or gym.kind is ServerKind.SINGLE_TURN:
         return ()

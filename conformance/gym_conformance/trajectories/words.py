@@ -1,7 +1,7 @@
-"""Which words of a row its tools know: a title, a name or an id that exists, where no recorded rollout says one.
+"""Words of a row that its tools know, such as an existing title, name or id, if no recorded rollout has any.
 
-A made-up text reaches little of a server that looks things up. What a tool knows is mostly in the row: in its own
-fields, or in what the user says. A word is known where the tool answers it otherwise than words that nobody knows.
+A made-up text reaches little of a server that looks things up. What a tool knows is mostly in the row, in its own
+fields or in the user's message. A tool knows a word if it answers it differently than words that nobody knows.
 """
 
 import re
@@ -22,22 +22,22 @@ from gym_conformance.trajectories.execute import beside
 from gym_schemas import NoValue, Way, admits, mapped, minimal, rewrite, sampled, scalars
 from gym_schemas.json_values import texts_in
 
-#: Words that a tool is asked about, for each row, and calls that are kept for each tool.
+#: Words tried on a tool for each row, and calls kept for each tool.
 _WORDS, _KEPT = 16, 4
 
-#: A longer text is a sentence, and no name.
+#: A longer text is a sentence rather than a name.
 _LONG: Final = 40
 
-#: No environment knows these; and how many others are drawn where a definition asks for a form that they have not.
+#: Words that no environment knows, and how many others are drawn if a schema asks for another format.
 _UNKNOWN: Final = ("Qzxvwkj", "Wvkqjzx")
 _FORMED: Final = 20
 
-#: What stands in quotation marks, and words that begin with a capital, as names do.
+#: Quoted text, and capitalized words, as names are.
 _NAMES: Final = re.compile(r"[\"'`“]([^\"'`“”\n]{1,40})[\"'`”]|\b([A-Z][\w-]+)")
 
 
 async def known_arguments(gym: Gym, rows: Sequence[Row]) -> dict[str, tuple[Any, ...]]:
-    """Arguments with words of the rows that a tool knows, by tool; one that knows none is left out.
+    """Arguments with words of the rows that a tool knows, by tool; tools that know none are left out.
 
     Raises:
         ServerFault: the server does not answer.
@@ -68,7 +68,7 @@ async def _known(gym: Gym, tool: Tool, row: Row) -> list[Any]:
 
 
 def _unknown(tool: Tool, known: Sequence[str]) -> list[str]:
-    """Texts that mean nothing, but have the form that the tool's definition asks for."""
+    """Meaningless texts in the format that the tool's schema asks for."""
     if _saying(tool, _UNKNOWN[0]):
         return list(_UNKNOWN)
     draw = Random(_FORMED)
@@ -86,12 +86,12 @@ async def _answer(session: Session, tool: Tool, word: str) -> Answer | None:
 
 
 def _saying(tool: Tool, word: str) -> dict[str, Any] | None:
-    """The smallest call of the tool with the word in the place of each text that may be any; None where none may."""
+    """The minimal arguments of the tool with the word as each free text; None if it has no free text."""
     try:
         least = minimal(rewrite(tool.parameters, _with_an_item))
     except (NoValue, RecursionError):
         return None
-    if not isinstance(least, dict):  # parameters that are no schema of objects
+    if not isinstance(least, dict):  # the parameters do not describe an object
         return None
     texts = [way for value, way in scalars(least) if isinstance(value, str)]
     ways = [way for way in texts if admits(tool.parameters, _with(least, word, [way]))]
@@ -99,19 +99,19 @@ def _saying(tool: Tool, word: str) -> dict[str, Any] | None:
 
 
 def _with_an_item(schema: dict[str, Any]) -> dict[str, Any]:
-    """A list's definition with one item at least, where it leaves that open."""
+    """A list's schema with at least one item, unless it says otherwise."""
     open_ended = schema.get("type") == "array" and schema.get("maxItems") != 0
     return {**schema, "minItems": schema.get("minItems") or 1} if open_ended else schema
 
 
 def _with(arguments: dict[str, Any], word: str, ways: Collection[Way]) -> dict[str, Any]:
-    """The arguments with the word in these places, at whatever depth."""
+    """The arguments with the word at these paths, at any depth."""
     said: dict[str, Any] = mapped(arguments, lambda value, way: word if way in ways else value)
     return said
 
 
 def words_of(row: Row) -> tuple[str, ...]:
-    """Names in the row's own fields, one of each in turn, then in what it says to the policy: short texts, keys, quoted and capital words."""
+    """Names in the row: its own fields in turn, then its input's short texts, keys, quoted and capitalized words."""
     own = [value for key, value in row.data.items() if key != "responses_create_params"]
     spoken = row.data["responses_create_params"].get("input")
     named = [quoted or capital for text in texts_in(spoken) for quoted, capital in _NAMES.findall(text)]
