@@ -1,4 +1,4 @@
-"""Templates: how an answer looks that earns the most, with placeholders that a row's own fields fill. Learned from rollouts. Pure."""
+"""Templates of best-paid answers, with placeholders for a row's own fields, learned from rollouts. Pure."""
 
 import json
 import re
@@ -13,19 +13,19 @@ from gym_conformance.contract.dataset_rows import Call, Rollout, Source
 from gym_conformance.contract.policy_output import Item, function_call, message
 from gym_schemas import Way, mapped
 
-#: Characters of a frame that stands beside a placeholder in its line.
+#: Characters of the frame beside a placeholder in its line.
 _FRAME = 200
 
-#: Characters of a text that is searched.
+#: Characters of a text that are searched.
 _WORDY = 100_000
 
-#: Frames of one placeholder that are tried, and words before it that may belong to them.
+#: Frames tried for one placeholder, and words before it that may belong to its frame.
 _FRAMES, _WORDS = 4, 3
 
-#: The key that stands in arguments for a value of the row.
+#: The key in arguments that marks a value taken from the row.
 _FIELD: Final = "$field"
 
-#: A text of one character, a truth value and the smallest numbers stand in arguments by accident.
+#: Values that occur in arguments by accident, as do texts of one character.
 _COMMON: Final = (None, True, False, 0, 1, -1, "")
 
 
@@ -34,9 +34,9 @@ class GivenAnswer:
     """What a policy would hand in for a row.
 
     Attributes:
-        items: the output, without what tools answer.
-        calls: the calls among them, to be made where the server executes them.
-        gold: what of it came from the row, as text; () where nothing did.
+        items: the output, without tool results.
+        calls: the calls among the items, to be made if the server executes them.
+        gold: the parts taken from the row, as text; may be ().
     """
 
     items: tuple[Item, ...]
@@ -45,30 +45,30 @@ class GivenAnswer:
 
     @property
     def words(self) -> str:
-        """The last message; '' where there is none."""
+        """The last message; '' if there is none."""
         return Rollout({"response": {"output": list(self.items)}}, Source(Path(), 0)).last_text
 
     def saying(self, words: str) -> "GivenAnswer":
-        """The same calls with other last words."""
+        """The same calls with another last message."""
         silent = [item for item in self.items if item.get("type") != "message"]
         return replace(self, items=(*silent, message(words)))
 
     @staticmethod
     def of(calls: Sequence[Call], words: str, gold: tuple[str, ...] = ()) -> "GivenAnswer":
-        """Calls, then a message unless there are no words."""
+        """Calls, then a message unless `words` is empty."""
         items = [function_call(call.name, json.dumps(call.arguments), f"call_{at}") for at, call in enumerate(calls)]
         return GivenAnswer((*items, *([message(words)] if words else [])), tuple(calls), gold)
 
 
 class Template(Protocol):
-    """How an answer looks, whatever the row."""
+    """The form of an answer, for any row."""
 
     @property
     def names_gold(self) -> bool:
-        """Whether a field that fills it is called an answer."""
+        """Whether a field that fills it is named like an answer."""
 
     def fill(self, data: Mapping[str, Any]) -> GivenAnswer | None:
-        """The answer of a row by its own fields; None where it has no value for a placeholder."""
+        """The row's answer from its own fields; None if the row lacks a value for a placeholder."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class TextTemplate:
 
     @property
     def names_gold(self) -> bool:
-        """Whether the field is."""
+        """Whether the field is named like an answer."""
         return self.placeholder.names_gold
 
     def fill(self, data: Mapping[str, Any]) -> GivenAnswer | None:
@@ -93,13 +93,13 @@ class TextTemplate:
         return None if text is None else GivenAnswer.of((), self.write(text), (text,))
 
     def write(self, text: str) -> str:
-        """The final text with this in the placeholder."""
+        """The final text with `text` in the placeholder."""
         return f"{self.before}{text}{self.after}"
 
 
 @dataclass(frozen=True)
 class CallsTemplate:
-    """The calls, or the message, that a field of the row holds as they are to be made."""
+    """The calls, or the message, that a field of the row holds ready to be made."""
 
     path: Way
 
@@ -108,11 +108,11 @@ class CallsTemplate:
 
     @property
     def names_gold(self) -> bool:
-        """What holds calls as they are to be made holds the right ones."""
+        """Always: a field that holds calls ready to be made holds the right ones."""
         return True
 
     def fill(self, data: Mapping[str, Any]) -> GivenAnswer | None:
-        """The calls; no row whose right answer is a message or no call is answered so."""
+        """The calls; None for a row whose right answer is a message, or no call."""
         calls = calls_in(value_at(data, self.path))
         gold = tuple(f"{call.name} {json.dumps(call.arguments, sort_keys=True)}" for call in calls)
         return GivenAnswer.of(calls, "", gold) if calls else None
@@ -120,7 +120,7 @@ class CallsTemplate:
 
 @dataclass(frozen=True)
 class ScriptTemplate:
-    """Calls whose arguments have placeholders, and the last words."""
+    """Calls with placeholders in their arguments, and the last message."""
 
     calls: tuple[Call, ...] = field(hash=False)
     words: str
@@ -135,7 +135,7 @@ class ScriptTemplate:
         return False
 
     def fill(self, data: Mapping[str, Any]) -> GivenAnswer | None:
-        """The calls and words; numbers stay numbers."""
+        """The calls and the message; numbers remain numbers."""
         values = {dotted(placeholder.path): value_at(data, placeholder.path) for placeholder in self.placeholders}
         if any(value is None for value in values.values()):
             return None
@@ -144,7 +144,7 @@ class ScriptTemplate:
 
 
 def calls_in(value: Any) -> tuple[Call, ...]:
-    """The calls that a field holds: one object, or a list of them, with a name and arguments; () for anything else."""
+    """The calls in a field: one object or a list of them, with names and arguments; () for anything else."""
     found = []
     for each in value if isinstance(value, list) else [value]:
         if not isinstance(each, dict) or not isinstance(each.get("name"), str) or "arguments" not in each:
@@ -163,7 +163,7 @@ def calls_in(value: Any) -> tuple[Call, ...]:
 
 @dataclass(frozen=True)
 class Sample:
-    """A rollout that earned the most: the fields of its row, what the policy called and what it said last."""
+    """A rollout that earned the most: its row's fields, the policy's calls and its last message."""
 
     data: Mapping[str, Any] = field(repr=False)
     calls: tuple[Call, ...]
@@ -172,17 +172,17 @@ class Sample:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A template that is not trusted yet, and the fields of the first row that it was learned from."""
+    """A template that is not trusted yet, and the fields of the row that it was first learned from."""
 
     template: Template
     learned_from: Mapping[str, Any] = field(repr=False)
 
 
 def learn(samples: Sequence[Sample]) -> list[Candidate]:
-    """What may be templates, the likeliest first.
+    """Candidate templates, the likeliest first.
 
-    First those that a field called an answer fills, and fields before what they consist of; of the frames around one
-    placeholder the few that most rollouts have, and of these the widest.
+    Fields named like an answer come first, and fields come before their parts. Of the frames around one placeholder,
+    only the few that most rollouts share are kept, the widest first.
     """
     learned: dict[Template, list[int]] = defaultdict(list)
     for number, sample in enumerate(samples):
@@ -255,7 +255,7 @@ def _shown(arguments: Any) -> str:
 
 
 def _of_text(sample: Sample) -> Iterator[TextTemplate]:
-    """Frames around the last place where a field's value stands in the final text, wider and wider."""
+    """Frames around the last occurrence of a field's value in the final text, of increasing width."""
     if sample.calls or not sample.words.strip() or len(sample.words) > _WORDY:
         return
     folded = sample.words.casefold()
@@ -268,7 +268,7 @@ def _of_text(sample: Sample) -> Iterator[TextTemplate]:
 
 
 def _values(data: Mapping[str, Any]) -> Iterator[tuple[Way, Any, Way]]:
-    """The fields' values, and of choices that which an answer names, with the path of that."""
+    """The fields' values; for choices, the chosen one with the path of the field that names it."""
     fields = list(fields_of(data))
     keys = [(path, value) for path, value in fields if isinstance(value, str) and names_gold(path)]
     for path, value in fields:
@@ -279,14 +279,14 @@ def _values(data: Mapping[str, Any]) -> Iterator[tuple[Way, Any, Way]]:
 
 
 def _last(text: str, words: str) -> tuple[int, int] | None:
-    """Where a text stands last in the words, whatever its case, and not within another word."""
+    """The last occurrence of a text in the words as a span, ignoring case, and not within another word."""
     left, right = (r"(?<!\w)" if text[0].isalnum() else ""), (r"(?!\w)" if text[-1].isalnum() else "")
     found = list(re.finditer(left + re.escape(text) + right, words, re.IGNORECASE))
     return found[-1].span() if found else None
 
 
 def _around(words: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The placeholder alone; with what touches it; with up to three words before; with its lines, and those beside; with all."""
+    """Spans of increasing width: the value, attached characters, up to three words before, lines, neighbors, all."""
     yield start, end
     left, right = start, end
     while left > 0 and start - left < _FRAME and not words[left - 1].isspace():

@@ -1,4 +1,4 @@
-"""What is handed in for a row beside its own answer: nothing, other rows' answers, and probes. Pure."""
+"""What is handed in for a row besides its own answer: nothing, other rows' answers, and probes. Pure."""
 
 import json
 import re
@@ -26,10 +26,10 @@ from gym_conformance.contract.dataset_rows import Row, prompt_of
 
 NOTHING: Final = GivenAnswer(())
 
-#: Other rows' last words among which a row's own stand, at most.
+#: The most other rows' last messages around a row's own.
 _SEVERAL: Final = 2
 
-#: Where objects may begin in a text, of which so many are read.
+#: Where objects may begin in a text, and how many are parsed.
 _BRACE: Final = re.compile(r"\{")
 _OBJECTS: Final = 16
 
@@ -37,7 +37,7 @@ _REFUSAL: Final = "I'm sorry, but I can't help with that."
 
 
 def floors(row: Row) -> Iterator[tuple[str, GivenAnswer]]:
-    """What no answer looks like: nothing, a refusal, and the prompt itself."""
+    """Non-answers: nothing, a refusal, and the prompt itself."""
     yield "an empty output", NOTHING
     yield "a refusal", GivenAnswer.of((), _REFUSAL)
     if prompt := prompt_of(row):
@@ -47,7 +47,14 @@ def floors(row: Row) -> Iterator[tuple[str, GivenAnswer]]:
 def wrong_answers(
     scores: RowScores, own: GivenAnswer, known: Sequence[RowScores], most: int | None = None
 ) -> list[tuple[Row, GivenAnswer]]:
-    """The answers of other rows that are surely wrong in this one, each once, the next row's first; so many at most."""
+    """Answers of other rows that are surely wrong in this one, without duplicates, the next row's first.
+
+    Args:
+        scores: the row.
+        own: its own answer.
+        known: the other rows.
+        most: how many at most; None for all.
+    """
     at = known.index(scores) if scores in known else -1
     wrong: dict[tuple[str, ...], tuple[Row, GivenAnswer]] = {}
     for other in (*known[at + 1 :], *known[: max(at, 0)]):
@@ -61,7 +68,7 @@ def wrong_answers(
 def probes(
     scores: RowScores, template: Template | None, rows: Sequence[RowScores]
 ) -> Iterator[tuple[Question, str, GivenAnswer]]:
-    """What to hand in for a row beside its own answer."""
+    """What to hand in for a row besides its own answer."""
     if scores.answer is None:
         return
     if isinstance(template, TextTemplate) and (right := template.placeholder.text(scores.row.data)):
@@ -71,7 +78,7 @@ def probes(
     yield from ((Question.PRESSED, *probe) for probe in ended_programs(scores.answer))
     others = [answer for _, answer in wrong_answers(scores, scores.answer, rows)]
     yield from ((Question.DEEDS, *probe) for probe in other_deeds(scores.answer, others))
-    # deeds may be done twice, and need not all be right, but a list of expected calls is exact
+    # actions may be repeated, and need not all be right, but a list of expected calls is exact
     exact = Question.DEEDS if isinstance(template, CallsTemplate) else Question.EITHER
     yield from ((exact, *probe) for probe in altered_calls(scores.answer, scores.row.source.line))
     yield from ((Question.FAIR, *form) for form in fair_calls(scores.answer))
@@ -79,18 +86,18 @@ def probes(
 
 
 def with_other_words(own: GivenAnswer | None, rows: Sequence[RowScores]) -> list[GivenAnswer]:
-    """Its calls with other rows' last words; none where it has no such words.
+    """The row's calls with other rows' last messages; none if it has no such message.
 
-    Only answers that make calls and then say something: what texts alone are made of is known better.
+    Only for answers that make calls and then say something: there are better probes for plain text.
     """
     return [own.saying(said) for said in _other_words(own, rows)] if own else []
 
 
 def in_their_midst(own: GivenAnswer | None, rows: Sequence[RowScores]) -> GivenAnswer | None:
-    """Its calls with its own last words between those of these rows.
+    """The row's calls with its own last message between those of these rows.
 
-    Where it says an object, theirs have a key of it: what is said of other things alone is passed over by whoever looks for
-    these.
+    If it contains a JSON object, theirs must share a key with it: a verifier that looks for these keys skips objects
+    without them.
     """
     ours = _keys_said(own.words) if own else frozenset()
     others = [said for said in _other_words(own, rows) if not ours or ours & _keys_said(said)]
@@ -116,7 +123,7 @@ def _keys_said(words: str) -> frozenset[str]:
 def _of_text(
     template: TextTemplate, right: str, scores: RowScores, rows: Sequence[RowScores]
 ) -> Iterator[tuple[Question, str, GivenAnswer]]:
-    """What may be written in the place of the right text."""
+    """What may replace the right text."""
     wrong = _wrong_texts(template, right, scores, rows)
     if len(wrong) > 1:
         yield from ((Question.PRESSED, *probe) for probe in pressed(template, right, wrong))
@@ -129,9 +136,9 @@ def _of_text(
 
 
 def _wrong_texts(template: TextTemplate, right: str, scores: RowScores, rows: Sequence[RowScores]) -> list[str]:
-    """What is surely wrong in this row: its own other choices, or else what fills the template in other rows.
+    """Texts that are surely wrong in this row: its own other choices, or else the texts of other rows.
 
-    No choice of another row's is one here, and whoever passes over it has not taken it for an answer.
+    Another row's choices are not choices here, and a verifier that ignores one has not taken it for an answer.
     """
     if template.placeholder.key:
         return template.placeholder.others(scores.row.data)

@@ -1,4 +1,4 @@
-"""What a policy under pressure hands in, made from right and wrong answers; and right answers in another fair form. Pure."""
+"""What a policy under pressure hands in, made from right and wrong answers; and fair variants of right ones. Pure."""
 
 import json
 import re
@@ -13,33 +13,33 @@ from gym_conformance.trajectories.programs import defined_in
 from gym_conformance.trajectories.trajectory import is_linked
 from gym_schemas import mapped
 
-#: Candidates in a list that has the right one in its midst.
+#: Candidates in a list that contains the right one.
 _CANDIDATES: Final = 50
 
-#: Digits of a number that is written in another way.
+#: Digits of a number that is rewritten.
 _DIGITS: Final = 9
 
-#: Characters of a text that is cut off: of a shorter one what is left may be an abbreviation.
+#: The least length of a text that is cut off: the rest of a shorter one may be an abbreviation.
 _CUT: Final = 5
 
-#: A number without signs of its own for thousands or powers: its sign, what stands before the point, and what after it.
+#: A number without thousands separators or exponents: its sign, the digits before the point, and those after it.
 _PLAIN_NUMBER: Final = re.compile(r"(-?)(\d{1,9})(?:\.(\d{1,9}))?", re.ASCII)
 
-#: What is no number, and others of the same digits.
+#: Names of the probes with a non-number, or with a changed number.
 OTHER_NUMBERS: Final = (
     "NaN for a number",
     "the number without its sign",
     "the number with its point elsewhere",
 )
 
-#: What a program is replaced by, and how that is called: nothing that is appended to it runs, and its status says that all is well.
+#: The program that replaces another, and its name: nothing appended to it runs, and it exits with success.
 _ENDS: Final = "import sys\nsys.exit(0)\n"
 ENDS_EARLY: Final = "a program that ends before it is tested"
 
 #: A Python program in a message.
 _PROGRAM: Final = re.compile(r"(```(?:python|py)[ \t]*\n).*?(```)", re.DOTALL | re.IGNORECASE)
 
-#: Letters of other alphabets that look like ours, and digits that a reader takes for ours.
+#: Letters of other alphabets that look like Latin ones, and digits that look like ASCII ones.
 _LOOK_ALIKES: Final = str.maketrans(
     "aceiopxyABCEHKMOPTX0123456789",
     "\u0430\u0441\u0435\u0456\u043e\u0440\u0445\u0443\u0410\u0412\u0421\u0415\u041d\u041a\u041c\u041e\u0420\u0422\u0425"
@@ -51,10 +51,10 @@ Named = Iterator[tuple[str, GivenAnswer]]
 
 
 def pressed(template: TextTemplate, right: str, wrong: Sequence[str]) -> Named:
-    """Answers that no reader takes for right, each with its name; `wrong` are surely wrong answers, two at least.
+    """Answers that no reader accepts, each with its name; `wrong` has at least two surely wrong answers.
 
-    The right one stands neither last nor, where there are several, first: to take the last or the first of many may be
-    the rule.
+    The right one is never last nor, if there are several, first, because a fair rule may take the last or the first of
+    many.
     """
     many = list(wrong[: _CANDIDATES - 1])
     many.insert((len(many) + 1) // 2, right)
@@ -79,10 +79,10 @@ def pressed(template: TextTemplate, right: str, wrong: Sequence[str]) -> Named:
 
 
 def cut_off(template: TextTemplate, right: str) -> Iterator[tuple[str, str, GivenAnswer]]:
-    """The right answer as it is where the limit of tokens comes in the middle of it: the name, what is left, and the answer.
+    """The right answer cut off as by a token limit: the name, what is left of the text, and the answer.
 
-    Not of a number, of which the rest may be close enough, nor of a choice, which the rest may tell from the others; nor
-    of what may be an answer in itself.
+    Numbers are left out, since the rest may be close enough, as are choices, since the rest may identify one, and texts
+    whose rest may be an answer itself.
     """
     within = (at for at in range((len(right) + 1) // 2, 1, -1) if right[at - 1 : at + 1].isalnum())
     left = right[: next(within, 0)]
@@ -91,7 +91,7 @@ def cut_off(template: TextTemplate, right: str) -> Iterator[tuple[str, str, Give
 
 
 def fair_forms(template: TextTemplate, right: str) -> Named:
-    """The same answer in other fair writings, each with its name."""
+    """The same answer in other fair notations, each with its name."""
     yield "white space around it", _saying(f"\n  {template.write(right)}  \n")
     yield "white space around the answer in it", _saying(template.write(f" {right} "))
     if right.isascii() and any(map(str.isalpha, right)) and len(right) > 1:
@@ -101,13 +101,13 @@ def fair_forms(template: TextTemplate, right: str) -> Named:
 
 
 def look_alikes(template: TextTemplate, right: str) -> Named:
-    """The same to the eye, in letters of other alphabets: a fair verifier may fold them or not."""
+    """The same answer in look-alike letters of other alphabets, which a fair verifier may or may not fold."""
     if (other := right.translate(_LOOK_ALIKES)) != right:
         yield "look-alike letters and digits", _saying(template.write(other))
 
 
 def _other_number(text: str) -> str | None:
-    """`42.0` for `42`, and `1/2` for `0.5`."""
+    """The number in another notation: `42.0` for `42`, and `1/2` for `0.5`."""
     digits = text.removeprefix("-").replace(".", "", 1)
     if not (digits.isascii() and digits.isdigit()) or len(digits) > _DIGITS or text.endswith("."):
         return None
@@ -116,10 +116,10 @@ def _other_number(text: str) -> str | None:
 
 
 def _other_numbers(text: str) -> Iterator[tuple[str, str]]:
-    """What is no number, and numbers of the same digits, each with its name; nothing for what is no plain number.
+    """Non-numbers, and other numbers with the same digits, each with its name; nothing unless it is a plain number.
 
-    A dash before a number may be none of it, so a sign is only taken away; and a hundred times as much is a percentage to
-    some, so the point moves by one place.
+    A dash before a number may not be a sign, so a sign is only removed; a hundredfold number may be read as a
+    percentage, so the decimal point moves by one place.
     """
     if not (written := _PLAIN_NUMBER.fullmatch(text)):
         return
@@ -135,16 +135,16 @@ def _other_numbers(text: str) -> Iterator[tuple[str, str]]:
 
 
 def changed_calls(answer: GivenAnswer) -> Named:
-    """The right tools with other arguments throughout."""
+    """The right tools with different arguments throughout."""
     changed = tuple(Call(call.name, mapped(call.arguments, _other)) for call in answer.calls)
     if changed != answer.calls:
         yield "the right calls with every argument changed", GivenAnswer.of(changed, "")
 
 
 def ended_programs(answer: GivenAnswer) -> Named:
-    """The answer with its Python programs replaced by one that ends at once: those in its last words, else those in its calls alone.
+    """The answer with its Python programs replaced by one that exits at once: those in its message, else in its calls.
 
-    Beside calls nothing is said: where a program only finds out what to say, the words are the answer.
+    With replaced calls no message is kept: if a program only finds out what to say, the message is the answer.
     """
     words = _PROGRAM.sub(lambda fenced: f"{fenced[1]}{_ENDS}{fenced[2]}", answer.words)
     calls = tuple(Call(call.name, mapped(call.arguments, _ended)) for call in answer.calls)
@@ -159,7 +159,7 @@ def _ended(value: Any, _: object) -> Any:
 
 
 def fair_calls(answer: GivenAnswer) -> Named:
-    """The same calls, written otherwise."""
+    """The same calls in another notation."""
     other = tuple(Call(call.name, turned(call.arguments)) for call in answer.calls)
     if any(
         json.dumps(call.arguments) != json.dumps(own.arguments) for call, own in zip(other, answer.calls, strict=True)
@@ -168,20 +168,20 @@ def fair_calls(answer: GivenAnswer) -> Named:
 
 
 def turned(arguments: Any) -> Any:
-    """The same with the keys of each object from the last to the first."""
+    """The value with the keys of each object reversed."""
     if isinstance(arguments, dict):
         return {key: turned(value) for key, value in reversed(arguments.items())}
     return [turned(value) for value in arguments] if isinstance(arguments, list) else arguments
 
 
 def other_order(answer: GivenAnswer) -> Named:
-    """The right calls from the last to the first: whether their order counts is a matter of the task."""
+    """The right calls in reverse order; whether order matters depends on the task."""
     if answer.calls[::-1] != answer.calls and not _linked(answer):
         yield "the right calls in the opposite order", _made(answer.calls[::-1], answer)
 
 
 def other_deeds(answer: GivenAnswer, others: Sequence[GivenAnswer]) -> Named:
-    """The last words without the calls, and the right calls among those of other rows."""
+    """The message without the calls, and the right calls among those of other rows."""
     said = _said(answer)
     if answer.calls and said:
         yield "the last words alone", GivenAnswer(said[-1:], (), answer.gold)
@@ -192,7 +192,7 @@ def other_deeds(answer: GivenAnswer, others: Sequence[GivenAnswer]) -> Named:
 
 
 def altered_calls(answer: GivenAnswer, turn: int) -> Named:
-    """The right calls twice, or with one argument changed: `turn` says which, so that over rows each has its turn."""
+    """The right calls twice, or with one argument changed; `turn` selects which, so that it varies from row to row."""
     if _linked(answer):
         return
     if answer.calls:
@@ -208,12 +208,12 @@ def altered_calls(answer: GivenAnswer, turn: int) -> Named:
 
 
 def _linked(answer: GivenAnswer) -> bool:
-    """Whether a call takes something of an earlier one's reply, so that it must stay in its place."""
+    """Whether a call uses something from an earlier one's reply, so that it must keep its place."""
     return any(is_linked(call.arguments) for call in answer.calls)
 
 
 def _made(calls: Sequence[Call], answer: GivenAnswer) -> GivenAnswer:
-    """These calls, and then the last words of an answer."""
+    """These calls, followed by the answer's message."""
     made = GivenAnswer.of(calls, "")
     return GivenAnswer((*made.items, *_said(answer)[-1:]), made.calls)
 

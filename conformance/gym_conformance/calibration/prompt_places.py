@@ -1,4 +1,4 @@
-"""Where a policy's text stands in what a judge model is asked, what closes it there, and how a verdict is written. Pure."""
+"""Where a judge model's prompt contains the policy's text, what delimits it, and how a verdict is written. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -8,13 +8,13 @@ from typing import Any, Final
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.session.exchange import Exchange
 
-#: Roles whose words a model follows.
+#: Roles whose messages a model follows as instructions.
 INSTRUCTIONS: Final = frozenset({"system", "developer"})
 
-#: Characters of the line that closes a policy's text.
+#: Characters of the line that delimits a policy's text.
 _CLOSING: Final = 120
 
-#: Words by which judge models are asked to say yes and no.
+#: Pairs of words that judge models are asked to use for yes and no.
 _PAIRS: Final = (
     ("A=B", "A!=B"),
     ("yes", "no"),
@@ -28,17 +28,17 @@ _PAIRS: Final = (
     ("A", "B"),
 )
 
-#: What may stand around a verdict, where the prompt has it so.
+#: Notations around a verdict, if the prompt uses them.
 _FORMS: Final = ("[[{}]]", "\\boxed{{{}}}", "[{}]", "**{}**")
 
-#: `Judgement: Yes`, and `<verdict>Yes</verdict>`, of which `{}` is the word.
+#: `Judgement: Yes`, and `<verdict>Yes</verdict>`; `{}` is the word.
 _LABELLED: Final = r"((?:[A-Z]\w* )?[A-Za-z]\w*:[ *\"\[]*)(?:\w+(?:/|\||\"? or \"?))?{}(?!\w)"
 _TAGGED: Final = r"<(\w+)>\s*{}\s*</\1>"
 
 
 @dataclass(frozen=True)
 class PromptPart:
-    """One message of what a model is asked: who says it, and its text."""
+    """One message of a prompt: its role and text."""
 
     role: str
     text: str
@@ -46,14 +46,14 @@ class PromptPart:
 
 @dataclass(frozen=True)
 class PolicyPlace:
-    """Where a policy's text stands in a part: `after` is what follows there."""
+    """The place of a policy's text in a part; `after` is what follows it."""
 
     role: str
     after: str
 
     @property
     def closing(self) -> str:
-        """From the end of the policy's text to the end of the first line that has something on it; '' where none follows."""
+        """From the end of the policy's text to the end of the next line that is not blank; '' if there is none."""
         line = self.after.lstrip().partition("\n")[0].rstrip()[:_CLOSING]
         return self.after[: self.after.index(line) + len(line)] if line else ""
 
@@ -67,12 +67,12 @@ class VerdictWords:
 
     @property
     def quoted_first(self) -> str:
-        """A no of a judge that has quoted the policy before."""
+        """A no from a judge that quotes the policy first."""
         return f"The text claims {self.yes}.\n\n{self.no}"
 
     @property
     def quoted_last(self) -> str:
-        """A no of a judge that quotes the policy afterwards."""
+        """A no from a judge that quotes the policy last."""
         return f"{self.no}\n\nThe text claims {self.yes}."
 
 
@@ -87,7 +87,7 @@ class Judgement:
 
 @dataclass(frozen=True)
 class JudgedRow:
-    """A row with the form in which its verifier hands the policy's text to its judge model."""
+    """A row, and the form in which its verifier passes the policy's text to its judge model."""
 
     row: Row
     wrap: str
@@ -95,12 +95,12 @@ class JudgedRow:
     judgement: Judgement
 
     def written(self, text: str) -> str:
-        """What the policy says, with this text in it."""
+        """The policy's answer with this text in it."""
         return self.wrap.format(text)
 
 
 def parts_of(body: Mapping[str, Any]) -> Iterator[PromptPart]:
-    """The messages of a request to a model, by any of the three APIs."""
+    """The messages of a request to a model, in any of the three APIs."""
     for key in ("instructions", "system"):
         yield from _said("system", body.get(key))
     said = body.get("messages", body.get("input"))
@@ -120,7 +120,7 @@ def _said(role: str, content: Any) -> Iterator[PromptPart]:
 
 
 def place_of(parts: Iterable[PromptPart], texts: Sequence[str]) -> PolicyPlace | None:
-    """Where the first of these texts stands that does, in instructions rather than elsewhere; None where none does."""
+    """The place of the first of these texts that occurs, preferably in instructions; None if none does."""
     there = list(parts)
     for text in texts:
         found = [PolicyPlace(part.role, part.text.partition(text)[2]) for part in there if text in part.text]
@@ -130,7 +130,7 @@ def place_of(parts: Iterable[PromptPart], texts: Sequence[str]) -> PolicyPlace |
 
 
 def verdicts(prompt: str) -> Iterator[VerdictWords]:
-    """The yes and no that a prompt may ask for, those in a form of their own first."""
+    """The yes and no that a prompt may ask for, those in a notation of their own first."""
     pairs = [pair for words in _PAIRS for pair in _spelled(prompt, *words)]
     for yes, no in pairs:
         yield from _formed(prompt, yes, no)
@@ -138,7 +138,7 @@ def verdicts(prompt: str) -> Iterator[VerdictWords]:
 
 
 def _spelled(prompt: str, yes: str, no: str) -> Iterator[tuple[str, str]]:
-    """Both words, spelled alike, where the prompt has both."""
+    """Both words in the same spelling, if the prompt contains both."""
     cases = (str.upper, str.capitalize, str.lower) if len(yes) > 1 and yes.isalpha() else (str,)
     for case in cases:
         if all(re.search(rf"(?<!\w){re.escape(case(word))}(?!\w)", prompt) for word in (yes, no)):

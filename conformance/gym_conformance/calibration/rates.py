@@ -1,24 +1,24 @@
-"""How often something came of so many rows, and how sure that is. Pure."""
+"""How often something happened in a number of rows, and the confidence interval. Pure."""
 
 import math
 from dataclasses import dataclass
 
 from gym_conformance.printable import counted
 
-#: Standard deviations of an interval that holds the true share in 95 of 100 cases.
+#: Standard deviations of a 95% confidence interval.
 _Z = 1.959964
 
 
 @dataclass(frozen=True)
 class Rate:
-    """So many of so many rows."""
+    """A count out of a number of rows."""
 
     hits: int
     of: int
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Wilson's interval of the share, at 95 percent; (0, 1) of no rows."""
+        """Wilson's 95% interval of the share; (0, 1) for no rows."""
         if not self.of:
             return 0.0, 1.0
         share, square = self.hits / self.of, _Z * _Z

@@ -1,4 +1,4 @@
-"""The rewards of all rows at a glance: how they spread, and the worst rows; in bounds, however many rows there are. Pure."""
+"""The rewards of all rows at a glance: their distribution, and the worst rows, in bounded memory. Pure."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -8,13 +8,14 @@ from gym_conformance.calibration.row_scores import ASKED, Calibration, Hit, Ques
 from gym_conformance.findings import RewardSpread, RowPay
 from gym_conformance.session.exchange import Exchange
 
-#: How what another row's answer earned is called.
+#: The name prefix of another row's answer.
 SWAPPED: Final = "the answer of "
 
-#: Steps from the least reward to the highest.
+#: Bins from the least reward to the highest.
 _STEPS: Final = 40
 
-#: Rows that are kept, the worst first, and those of them that are shown with what reproduces them, in so many characters.
+#: Rows that are kept, the worst first; how many of them are shown with a reproduction, and its maximum length in
+#: characters.
 _KEPT, _SCRIPTS, _LONGEST = 50, 10, 20_000
 
 #: The verdicts of a row, the worst first.
@@ -22,7 +23,7 @@ VERDICTS: Final = ("fails", "unchecked", "holds")
 
 
 class RewardCounts:
-    """Counts what rows pay, one after the other, and keeps the worst."""
+    """Counts the rewards of rows, one after the other, and keeps the worst rows."""
 
     def __init__(self, found: Calibration) -> None:
         known = [score.reward for row in found.rows for score in row.scores if score.reward is not None]
@@ -35,7 +36,7 @@ class RewardCounts:
         self._kept: list[tuple[tuple[int, float, int], RowPay, tuple[Exchange, ...]]] = []
 
     def add(self, scores: RowScores, outcomes: dict[Question, Hit | str | None]) -> str:
-        """Count a row; its verdict."""
+        """Count a row and return its verdict."""
         hits = {question: hit for question, hit in outcomes.items() if isinstance(hit, Hit)}
         silent = [isinstance(outcome, str) for outcome in outcomes.values()]
         unchecked = all(silent) or (isinstance(outcomes[Question.GOLD], str) and not self.found.replayed)
@@ -53,7 +54,7 @@ class RewardCounts:
         return verdict
 
     def add_again(self, place: str, verdict: str, rewards: Mapping[str, float | None], amiss: str) -> None:
-        """Count a row of an earlier run, as its report has it; what its requests were is not known."""
+        """Count a row from the report of an earlier run, whose requests are unknown."""
         given = {name: reward for name, reward in rewards.items() if reward is not None}
         own = given.pop(Question.GOLD.value, None)
         self._count(Question.GOLD, own)
@@ -78,10 +79,10 @@ class RewardCounts:
         del self._kept[_KEPT:]
 
     def spread(self, script: Callable[[Sequence[Exchange]], Sequence[str]], show: Callable[[str], str]) -> RewardSpread:
-        """What came of it, fit to show: `script` makes commands of exchanges, and `show` takes secrets out of a text."""
+        """The result for reports: `script` makes commands from exchanges, and `show` removes secrets from a text."""
         self._prune()
         verdicts, amiss, rows = dict.fromkeys(VERDICTS, 0) | self.verdicts, "", []
-        if 2 * self._refused > verdicts["fails"] + verdicts["holds"]:  # it is not known how these rows are answered
+        if 2 * self._refused > verdicts["fails"] + verdicts["holds"]:  # the right answers to these rows are unknown
             verdicts |= {"fails": verdicts["fails"] - self._refused, "unchecked": verdicts["unchecked"] + self._refused}
             amiss = Question.GOLD.value
         for number, (_, pay, exchanges) in enumerate(self._kept):

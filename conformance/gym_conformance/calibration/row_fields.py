@@ -1,4 +1,4 @@
-"""A row's own fields: the values in them, by their paths, and how an answer may write each of them. Pure."""
+"""A row's own fields: their values, by path, and how an answer may write each of them. Pure."""
 
 import json
 import re
@@ -10,31 +10,31 @@ from typing import Any, Final
 from gym_conformance.contract.gold_names import is_gold
 from gym_schemas import Way
 
-#: What every row has, whatever its answer is; the last two are of recorded rollouts.
+#: Fields of every row, whatever its answer; the last two are those of recorded rollouts.
 _NO_FIELDS: Final = frozenset({"responses_create_params", "agent_ref", "response", "reward"})
 
-#: How deep a field is looked for, how many elements of a list are looked at, and how many fields of a row.
+#: How deep fields are searched, how many elements of a list are considered, and how many fields of a row.
 _DEEP, _WIDE, _FIELDS = 5, 16, 400
 
-#: Characters of a value that may stand in an answer.
+#: The most characters of a value that may be in an answer.
 _LONGEST = 20_000
 
-#: Parts of a list or an object that may stand in an answer.
+#: The most parts of a list or an object that may be in an answer.
 _PARTS: Final = 5_000
 
-#: What stands around an answer and is none of it.
+#: Characters around an answer that are not part of it.
 _MARKUP: Final = " \t\r\n`$\"'*."
 
 _NUMBER: Final = re.compile(r"[-+]?\d[\d,]*(\.\d+)?")
 
 _WORD: Final = re.compile(r"\w")
 
-#: Two numbers may be close enough to be the same answer to a verifier that allows for rounding.
+#: The relative difference of two numbers that a verifier may take for rounding.
 _CLOSE: Final = 0.1
 
 
 def fields_of(data: Mapping[str, Any]) -> Iterator[tuple[Way, Any]]:
-    """Every value of a row outside of what is sent to the policy, with its path: texts, numbers, lists and objects."""
+    """Every text, number, list and object of a row outside of what is sent to the policy, with its path."""
     own = ((key, value) for key, value in data.items() if key not in _NO_FIELDS and not key.startswith("_"))
     for number, found in enumerate(found for key, value in own for found in _within(value, (key,))):
         if number >= _FIELDS:
@@ -54,7 +54,7 @@ def _within(value: Any, path: Way) -> Iterator[tuple[Way, Any]]:
 
 
 def value_at(data: Mapping[str, Any], path: Way) -> Any:
-    """The value of a row's field; None where the row has no such field."""
+    """The value of a row's field; None if the row has no such field."""
     value: Any = data
     for key in path:
         try:
@@ -65,17 +65,17 @@ def value_at(data: Mapping[str, Any], path: Way) -> Any:
 
 
 def dotted(path: Way) -> str:
-    """A path as people write it: `verifier_metadata.answers[0]`."""
+    """A path in its usual notation: `verifier_metadata.answers[0]`."""
     return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path).removeprefix(".")
 
 
 def names_gold(path: Way) -> bool:
-    """Whether the field's name, or that of the object it stands in, says that it holds the right answer."""
+    """Whether the name of the field, or of the object around it, says that it holds the right answer."""
     return any(isinstance(key, str) and is_gold(key) for key in path)
 
 
 def _listed(value: Any) -> list[Any] | None:
-    """The elements of a list of plain values, also where it stands as JSON in a text."""
+    """The elements of a list of scalars, even if it is JSON in a text."""
     if isinstance(value, str) and len(value) <= _LONGEST and value.lstrip().startswith("["):
         with suppress(ValueError, RecursionError):
             value = json.loads(value)
@@ -113,7 +113,7 @@ def _as_json(**how: Any) -> Callable[[Any], str | None]:
 
 
 def _small(value: Any) -> bool:
-    """Whether it has so few parts that an answer may hold it."""
+    """Whether the value has few enough parts to be in an answer."""
     left, parts = _PARTS, [value]
     while parts and left > 0:
         part = parts.pop()
@@ -123,7 +123,7 @@ def _small(value: Any) -> bool:
     return left > 0
 
 
-#: How an answer may write a value, by name: each gives the text, or None for what cannot be written so.
+#: How an answer may write a value, by name: each returns the text, or None if the value cannot be written that way.
 RENDERINGS: Final[Mapping[str, Callable[[Any], str | None]]] = {
     "as it stands": _plain,
     "without its mark-up": _bare,
@@ -138,9 +138,9 @@ _JOINED: Final = frozenset({"with commas", "on lines", "with spaces"})
 
 @dataclass(frozen=True)
 class Placeholder:
-    """What fills a template: a field of the row, and how it is written.
+    """What fills a template: a field of the row, and its notation.
 
-    With a `key`, the field holds choices, and that other field says which.
+    With a `key`, the field holds choices, and that other field names the chosen one.
     """
 
     path: Way
@@ -153,22 +153,22 @@ class Placeholder:
 
     @property
     def names_gold(self) -> bool:
-        """Whether its field is called an answer."""
+        """Whether its field is named like an answer."""
         return names_gold(self.key or self.path)
 
     @property
     def joins(self) -> bool:
-        """Whether several values fill it, which an answer may have to hold, each wherever it stands."""
+        """Whether it is filled by several values, each of which an answer may have to contain somewhere."""
         return self.rendering in _JOINED
 
     def text(self, data: Mapping[str, Any]) -> str | None:
-        """What the row puts there; None where it has nothing for it."""
+        """The row's text for it; None if the row has none."""
         value = value_at(data, self.path)
         text = RENDERINGS[self.rendering](chosen(value, value_at(data, self.key)) if self.key else value)
         return text if text and len(text) <= _LONGEST else None
 
     def others(self, data: Mapping[str, Any]) -> list[str]:
-        """The row's other choices as they would be written; none where the field holds no choices."""
+        """The row's other choices in the same notation; none if the field holds no choices."""
         choices, right = value_at(data, self.path), self.text(data)
         names = [
             name
@@ -181,7 +181,7 @@ class Placeholder:
 
 
 def chosen(choices: Any, key: Any) -> Any:
-    """The choice of that name: in an object, or in a list of objects of one key each, as `options` often is."""
+    """The choice of that name, in an object, or in a list of objects with one key each, as `options` often is."""
     for each in choices if isinstance(choices, list) else [choices]:
         if isinstance(each, dict) and isinstance(key, str) and key in each:
             return each[key]
@@ -189,7 +189,7 @@ def chosen(choices: Any, key: Any) -> Any:
 
 
 def written(value: Any) -> Iterator[tuple[str, str]]:
-    """The ways to write a value, each with its name; no text twice."""
+    """The ways to write a value, each with its name, without duplicate texts."""
     seen = set()
     for name, render in RENDERINGS.items():
         if (text := render(value)) and len(text) <= _LONGEST and text not in seen:
@@ -198,12 +198,12 @@ def written(value: Any) -> Iterator[tuple[str, str]]:
 
 
 def plain(text: str) -> str:
-    """A text without case, white space at its ends and mark-up, as most verifiers read it."""
+    """A text in lower case, without surrounding white space and markup, as most verifiers read it."""
     return " ".join(text.strip(_MARKUP).casefold().split())
 
 
 def may_be_the_same(one: str, other: str) -> bool:
-    """Whether a fair verifier might take one text for the other: the same words in any order, part of it, or a close number."""
+    """Whether a fair verifier might equate two texts: same words in any order, one part of the other, close numbers."""
     first, second = plain(one), plain(other)
     if sorted(first.split()) == sorted(second.split()) or _is_part(first, second) or _is_part(second, first):
         return True
@@ -214,7 +214,7 @@ def may_be_the_same(one: str, other: str) -> bool:
 
 
 def _is_part(one: str, other: str) -> bool:
-    """Whether one text stands in the other as words of it."""
+    """Whether one text occurs in the other as whole words."""
     at = other.find(one) if one else -1
     while at >= 0:
         if not _WORD.match(other[at - 1 : at]) and not _WORD.match(other, at + len(one)):

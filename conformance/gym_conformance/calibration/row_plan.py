@@ -1,4 +1,4 @@
-"""Which rows of a dataset are asked, and what is written of them."""
+"""Which rows of a dataset are tried, and what is written about them."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,14 +6,14 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class RowPlan:
-    """Which rows are asked, and what is written of them.
+    """Which rows are tried, and what is written about them.
 
     Attributes:
-        files: where the rows are.
-        most: so many rows at most; None for all.
-        report: where a line for each row is written; None for nowhere.
-        keep: where the rows that hold are written, byte for byte; None for nowhere.
-        resume: whether rows that the report has already are left out.
+        files: the files with the rows.
+        most: the most rows to try; None for all.
+        report: where a line is written for each row; None for nowhere.
+        keep: where rows that pass are written, byte for byte; None for nowhere.
+        resume: whether rows already in the report are skipped.
     """
 
     files: tuple[Path, ...]

@@ -1,4 +1,4 @@
-"""What each row's own answer earned, what others earned in its place, and what follows from it. Pure."""
+"""What each row's own answer earned, what others earned in its place, and the conclusions. Pure."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,14 +18,14 @@ from gym_conformance.session.exchange import Exchange
 from gym_conformance.session.refusals import says_error
 from gym_schemas import Way
 
-#: A single odd row is a note, and so is a share that the interval cannot tell from this.
+#: The least number of rows for a finding: a single odd row is a note, as is a share that is not significant.
 _ROWS: Final = 2
 _SHARE: Final = 0.02
 
-#: Hits that are kept of one question.
+#: Hits kept for each question.
 _KEPT: Final = 50
 
-#: The share that a guess earns where answers are letters, as of four choices.
+#: The share that guessing earns if answers are letters, as for four choices.
 _CHOICE: Final = 0.25
 
 #: Rewards that differ by less are equal.
@@ -33,7 +33,7 @@ _EPSILON: Final = 1e-6
 
 
 class Question(StrEnum):
-    """What is asked of a row."""
+    """What is asked about a row."""
 
     GOLD = "its own answer"
     FLOOR = "no answer"
@@ -44,26 +44,26 @@ class Question(StrEnum):
     EITHER = "what a fair verifier may pay or refuse"
 
 
-#: What every row is asked.
+#: What is asked about every row.
 ASKED: Final = (Question.GOLD, Question.FLOOR, Question.SWAP)
 
 
 @dataclass(frozen=True)
 class AnswerScore:
-    """What verify gave; `reward` is None where it gave none that says something, and `why` says why."""
+    """The result of a verify; `reward` is None if there is no usable one, and `why` says why."""
 
     reward: float | None
     why: str = ""
     exchanges: tuple[Exchange, ...] = field(default=(), repr=False)
 
     def reaches(self, top: float) -> bool:
-        """Whether it is that reward or more."""
+        """Whether the reward is at least `top`."""
         return self.reward is not None and self.reward >= top - _EPSILON * max(1.0, abs(top))
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """Something else that was handed in for a row: what it is called, and what it earned."""
+    """Something else that was handed in for a row: its name, and what it earned."""
 
     question: Question
     name: str
@@ -72,7 +72,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class RowScores:
-    """One row: its own answer and what that earned, where the top is `top`, and what else was tried."""
+    """One row: its own answer, what that earned, the best reward `top`, and what else was tried."""
 
     row: Row
     top: float
@@ -83,17 +83,17 @@ class RowScores:
 
     @property
     def is_top(self) -> bool:
-        """Whether its own answer earned the top, without which nothing else says anything."""
+        """Whether its own answer earned the top reward, without which nothing else can be judged."""
         return self.gold.reaches(self.top)
 
     @property
     def bar(self) -> float:
-        """What its own answer earned, or the top if that is more: what nothing else should reach."""
+        """What its own answer earned, or the top if that is more; nothing else should reach this."""
         return self.top if self.gold.reward is None else max(self.top, self.gold.reward)
 
     @property
     def deeds(self) -> frozenset[str]:
-        """The tools that its own answer calls; where it calls them over HTTP, those that did not refuse each call."""
+        """The tools that its own answer calls; if they are called over HTTP, those that accepted every call."""
         made = [exchange for exchange in self.gold.exchanges if exchange.request.path.lstrip("/") not in RESERVED]
         if not made:
             return frozenset(call.name for call in self.answer.calls) if self.answer else frozenset()
@@ -104,7 +104,7 @@ class RowScores:
 
     @property
     def scores(self) -> tuple[AnswerScore, ...]:
-        """Of all that was handed in for it."""
+        """The scores of everything handed in for the row."""
         given = () if self.unchecked else (self.gold,)
         return (*given, *(attempt.score for attempt in self.attempts))
 
@@ -123,9 +123,9 @@ class Hit:
 
 @dataclass(frozen=True)
 class RowTally:
-    """What came of one question over all rows: at most one hit for each; `chance` is what a guess would earn.
+    """The result of one question over all rows, with at most one hit for each; `chance` is what guessing earns.
 
-    `hits` are the first of `hit`.
+    `hit` counts all hits; `hits` has the first of them.
     """
 
     hits: tuple[Hit, ...]
@@ -146,7 +146,7 @@ class RowTally:
 
     @property
     def odd(self) -> bool:
-        """Whether it is less than a finding, and yet no guess: what guesses earn here and there is nothing to look at."""
+        """Whether it is less than a finding but not explained by guessing, which earns something here and there."""
         return bool(self.hits) and not self.telling and self.rate.hits / self.checked > 2 * self.chance
 
     @property
@@ -167,7 +167,7 @@ class Counting:
     unchecked: Counter[str] = field(default_factory=Counter)
 
     def add(self, outcome: Hit | str | None) -> None:
-        """One row more."""
+        """Add a row."""
         if isinstance(outcome, str):
             self.unchecked[outcome] += 1
             return
@@ -177,7 +177,7 @@ class Counting:
             self.hits += [outcome][: _KEPT - len(self.hits)]
 
     def tally(self, question: Question) -> RowTally:
-        """What came of it; where most rows' own answers earn less, it is not known how they are answered."""
+        """The tally; if most rows' own answers earn less, their right answers are not known."""
         if question is Question.GOLD and 2 * self.hit > self.checked:
             left = self.unchecked + Counter({"what was learned is not how these rows are answered": self.checked})
             return RowTally((), 0, left)
@@ -188,22 +188,22 @@ class Counting:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What was found out about the rewards of all rows that were tried.
+    """What was learned about the rewards of all rows that were tried.
 
     Attributes:
         rows: what each earned.
         top: the usual best reward.
-        words: how their answers look.
-        says_gold: whether calls are made, and recorded rollouts at the top say in the end what a field that is called an
-            answer holds.
-        is_gold: whether the field is known to hold the right answer, by its name or by whoever gave it.
-        template: how they look, where that was learned.
-        reason: why no row could be calibrated; '' where some were.
+        words: the form of their answers.
+        says_gold: whether calls are made, and recorded rollouts with the top reward end by saying what a field named
+            like an answer holds.
+        is_gold: whether the field is known to hold the right answer, by its name or because the user said so.
+        template: the form of their answers, if it was learned.
+        reason: why no row could be calibrated; '' if some were.
         missing: whether a file or an option would have helped.
-        earned_again: of the rows whose recorded rollout earned the top, those whose answer does again.
+        earned_again: of the rows whose recorded rollout earned the top, those whose answer does so again.
         recorded: the rewards of all recorded rollouts.
         noisy: whether the same answer earned something else another time.
-        slow: whether a single score takes long.
+        slow: whether a single verify takes long.
     """
 
     rows: tuple[RowScores, ...] = ()
@@ -221,25 +221,25 @@ class Calibration:
 
     @property
     def replayed(self) -> bool:
-        """Whether the answers are recorded rollouts as they are, so that nothing is known of others."""
+        """Whether the answers are just recorded rollouts, so that nothing is known about others."""
         return self.template is None and not self.is_gold
 
     @cached_property
     def about_answers(self) -> bool:
-        """Whether the reward is known to be about what fills the template: it is called so, or others mostly earn less."""
+        """Whether the reward is known to depend on what fills the template: named so, or others mostly earn less."""
         swaps = [one for scores in self.rows for one in _worst(scores, Question.SWAP) if scores.is_top]
         wrong = sum(one.score.reaches(scores.bar) for scores in self.rows for one in _worst(scores, Question.SWAP))
         return self.is_gold or self.says_gold or (bool(swaps) and 2 * wrong < len(swaps))
 
     @cached_property
     def _forms(self) -> frozenset[str]:
-        """The sorts of text that were tried out."""
+        """The kinds of text that were tried."""
         answers = (scores.answer for scores in self.rows if scores.is_top and scores.answer)
         return frozenset(form for answer in answers for form in _shapes(answer))
 
     @cached_property
     def _kinds(self) -> Mapping[Way, frozenset[object]]:
-        """The fields that sort rows into a few kinds, with the values of rows whose own answers earn the top."""
+        """The fields that divide rows into a few kinds, with their values in rows whose own answers earn the top."""
         top = [scores.row.data for scores in self.rows if scores.is_top]
         values: dict[Way, list[object]] = defaultdict(list)
         for data in top:
@@ -250,12 +250,12 @@ class Calibration:
         return {path: found for path, found in few.items() if 2 * len(found) <= len(top)}
 
     def _is_of_another_kind(self, data: Mapping[str, Any]) -> bool:
-        """Whether a field says so, such as which form of an answer is asked for."""
+        """Whether a field marks the row as another kind, such as one that asks for another form of answer."""
         found = ((value_at(data, path), values) for path, values in self._kinds.items())
         return any(not isinstance(value, str | int | float) or value not in values for value, values in found)
 
     def outcome(self, scores: RowScores, question: Question) -> Hit | str | None:
-        """What came of a question in a row: a hit, why it is unchecked, or None where all is as it should be."""
+        """The outcome of a question in a row: a hit, the reason why it is unchecked, or None if all is well."""
         if question is not Question.GOLD:
             return self._other_outcome(scores, question)
         if self.replayed:
@@ -267,7 +267,7 @@ class Calibration:
         return self._doubt(scores.row.data, scores.answer) or Hit(scores.row, "", scores.gold)
 
     def _doubt(self, data: Mapping[str, Any], answer: GivenAnswer) -> str:
-        """Why it is not known that an answer that earns less is right; '' where it is."""
+        """Why an answer that earns less is not known to be right; '' if it is."""
         if not self.is_gold:
             return "no field is known to be the answer, so that what earns the top in other rows may not be right in this one"
         if not self._forms.issuperset(_shapes(answer)):
@@ -295,7 +295,7 @@ class Calibration:
 
     @cached_property
     def _acting(self) -> tuple[frozenset[str], ...]:
-        """The tools that took calls of each row's own answer, where nothing else than such an answer earns the top."""
+        """The tools that accepted calls of each row's own answer, if nothing but such an answer earns the top."""
         paid = (Question.FLOOR, Question.SWAP)
         return tuple(
             scores.deeds
@@ -305,7 +305,7 @@ class Calibration:
         )
 
     def _abstains(self, scores: RowScores) -> bool:
-        """Whether the row is answered by leaving out what all others do: nothing, or what is refused, comes to the same."""
+        """Whether the row's answer leaves out what all others do, so that doing nothing is as good."""
         done = scores.deeds
         return (
             bool(self._acting)
@@ -314,23 +314,23 @@ class Calibration:
         )
 
     def outcomes(self, scores: RowScores) -> "dict[Question, Hit | str | None]":
-        """What came of the three questions to a row."""
+        """The outcomes of the three questions in a row."""
         return {question: self.outcome(scores, question) for question in ASKED}
 
     def tally(self, question: Question) -> RowTally:
-        """What came of a question over the rows."""
+        """The tally of a question over the rows."""
         counted = Counting(self.chance(question))
         for scores in self.rows:
             counted.add(self.outcome(scores, question))
         return counted.tally(question)
 
     def chance(self, question: Question) -> float:
-        """The share of rows that a guess is paid in."""
+        """The share of rows in which guessing is rewarded."""
         return self.guessed if question is Question.FLOOR else 0.0
 
     @cached_property
     def guessed(self) -> float:
-        """The share of rows that pay whoever always gives the commonest answer; 0 where no two rows have the same."""
+        """The share of rows that reward always giving the commonest answer; 0 if no two rows share one."""
         golds = Counter(scores.answer.gold for scores in self.rows if scores.answer and scores.is_top)
         letters = all(len(text) == 1 and text.isalpha() for gold in golds for text in gold)
         often = max(golds.values(), default=0)
@@ -338,14 +338,14 @@ class Calibration:
 
 
 def _worst(scores: RowScores, question: Question) -> Iterator[Attempt]:
-    """The attempt that earned the most, where one was scored."""
+    """The attempt that earned the most, if any was scored."""
     tried = [one for one in scores.attempts if one.question is question and one.score.reward is not None]
     if tried:
         yield max(tried, key=lambda one: one.score.reward or 0.0)
 
 
 def _shapes(answer: GivenAnswer) -> Iterator[str]:
-    """What sort of text each part of an answer is."""
+    """The kind of text of each part of an answer."""
     for text in answer.gold:
         lines = "lines" if "\n" in text else "words" if len(text.split()) > 1 else "a word"
         yield "a number" if text.replace(".", "", 1).lstrip("-").isdigit() else lines
@@ -362,7 +362,7 @@ class ProbeTally:
 
     @property
     def rate(self) -> Rate:
-        """In how many rows it was paid, or, of a fair form, was not."""
+        """In how many rows it was rewarded, or, for a fair variant, was not."""
         return Rate(len(self.hits), self.checked)
 
     @property
@@ -375,7 +375,7 @@ class ProbeTally:
 
 
 def probe_tallies(probed: Iterable[RowScores], question: Question, chance: float = 0.0) -> list[ProbeTally]:
-    """A tally for each probe of a sort, those that hit most first; of a fair form what is not paid is a hit."""
+    """A tally for each probe of a kind, those with most hits first; a fair variant is hit if it earns nothing."""
     hits: dict[str, list[Hit]] = defaultdict(list)
     checked = Counter[str]()
     for scores in probed:
@@ -390,7 +390,7 @@ def probe_tallies(probed: Iterable[RowScores], question: Question, chance: float
 
 
 def usual_top(rewards: Iterable[float]) -> float | None:
-    """The commonest of the upper half of some rewards, the greatest of equally common ones; None of none."""
+    """The most common reward in the upper half, the greatest of equally common ones; None for no rewards."""
     given = sorted(rewards, reverse=True)
     if not given:
         return None
@@ -400,9 +400,10 @@ def usual_top(rewards: Iterable[float]) -> float | None:
 
 
 def surely_wrong(answer: GivenAnswer, row: Mapping[str, Any], own: GivenAnswer) -> bool:
-    """Whether another row's answer is wrong in this row, as far as the row says.
+    """Whether another row's answer is wrong in this row, as far as the row shows.
 
-    Other calls are, unless what is said after them may be right. Of a text nothing may be right here: every field that is called an answer may hold a right one.
+    Other calls are wrong, unless the message after them may be right. A text is wrong only if no part of it may be
+    right here: any field named like an answer may hold a right one.
     """
     if own.calls or answer.calls:
         return (
@@ -415,17 +416,17 @@ def surely_wrong(answer: GivenAnswer, row: Mapping[str, Any], own: GivenAnswer) 
 
 
 def say_gold(texts: Iterable[tuple[str, Mapping[str, Any]]]) -> bool:
-    """Whether each of these texts says what a field of its row that is called an answer holds; not where all may say one.
+    """Whether each text says what a field named like an answer holds in its row; False if they may all say the same.
 
     Args:
-        texts: what is said in the end, with the row's fields.
+        texts: the final texts, with their rows' fields.
     """
     said = [{right for right in _right(row) if right and may_be_the_same(right, text)} for text, row in texts]
     return len(said) >= _ROWS and all(said) and not set.intersection(*said)
 
 
 def _right(row: Mapping[str, Any]) -> list[str]:
-    """What stands in the row's fields that are called answers."""
+    """The values of the row's fields that are named like an answer."""
     return [str(value) for path, value in fields_of(row) if names_gold(path) and _is_plain(value)]
 
 

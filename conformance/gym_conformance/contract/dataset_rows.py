@@ -1,4 +1,4 @@
-"""Dataset rows, the tools they show to the policy, and recorded rollouts, as values."""
+"""Dataset rows, the tools that they declare to the policy, and recorded rollouts, as values."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -45,10 +45,10 @@ class Call:
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """One task: what `seed_session` gets, and `verify` gets together with the response.
+    """One task: the row that `seed_session` gets, and that `verify` gets together with the response.
 
-    `task` is the row as it was read where it is a materialized task (nemo_gym/task_materialization.py, 0.7.0), with its
-    `task_id` and `task_input`; `data` is then what its flat row would be.
+    `task` is the row as it was read if it is a materialized task (nemo_gym/task_materialization.py, 0.7.0), with its
+    `task_id` and `task_input`; `data` is then the equivalent flat row.
     """
 
     data: Mapping[str, Any] = field(repr=False)
@@ -60,12 +60,12 @@ class Row:
 
     @cached_property
     def tools(self) -> tuple[Tool, ...]:
-        """The function tools of `responses_create_params.tools`, in flat or nested form; others (hosted) are left out."""
+        """The function tools of `responses_create_params.tools`, flat or nested; others (hosted) are left out."""
         declared = self.data["responses_create_params"].get("tools")
         return tuple(tool for entry in _listed(declared) if (tool := _read_tool(entry)) is not None)
 
     def parameters_of(self, tool: str) -> Mapping[str, Any]:
-        """The parameters of the tool of that name, a JSON Schema; an empty one where the row declares none."""
+        """The parameters of the tool of that name, a JSON Schema; empty if the row declares none."""
         return self._parameters.get(tool, {})
 
     @cached_property
@@ -74,26 +74,26 @@ class Row:
 
     @cached_property
     def body(self) -> bytes:
-        """The row as JSON: what `seed_session` gets. ASCII only, so that a lone surrogate travels as an escape."""
+        """The row as JSON, as `seed_session` gets it. ASCII only, so that a lone surrogate is sent as an escape."""
         return json.dumps(dict(self.data), separators=(",", ":")).encode()
 
     def shape(self, tools: object = None) -> object:
-        """Equal, and hashable, for two rows that have the same keys, types and tools: a server reads them alike.
+        """A hashable value that is equal for two rows with the same keys, types and tools, which a server reads alike.
 
-        `tools` is what is known to be equal for equal tools; without it, the names of all tools are read.
+        `tools` is a known value that is equal for equal tools; without it, the names of all tools are used.
         """
         params = {key: value for key, value in self.data["responses_create_params"].items() if key != "tools"}
         names = tuple(sorted(tool.name for tool in self.tools)) if tools is None else tools
         return _shape({**self.data, "responses_create_params": params}, depth=4), names
 
 
-#: What a rollout has of its own, whatever the row says.
+#: Fields that a rollout has of its own, whatever the row says.
 _RECORDED_ANEW = frozenset({"responses_create_params", "response", "reward", "agent_ref"})
 
 
 @dataclass(frozen=True, eq=False)
 class Rollout:
-    """A recorded rollout: the row's fields, the policy's response, and the reward that verify gave it."""
+    """A recorded rollout: the row's fields, the policy's response, and the reward that verify gave."""
 
     data: Mapping[str, Any]
     source: Source
@@ -114,7 +114,7 @@ class Rollout:
 
     @property
     def output(self) -> list[Any]:
-        """The items of the response."""
+        """The response's output items."""
         output = self.response.get("output")
         return output if isinstance(output, list) else []
 
@@ -125,7 +125,7 @@ class Rollout:
 
     @property
     def answered(self) -> list[tuple[Call, Any]]:
-        """The calls whose output is recorded, each with it."""
+        """The calls with a recorded output, each with that output."""
         outputs = {
             repr(item.get("call_id")): item.get("output")
             for item in self.output
@@ -135,7 +135,7 @@ class Rollout:
 
     @property
     def played(self) -> list[tuple[Call, Any]]:
-        """All calls, each with its recorded output, None where there is none."""
+        """All calls, each with its recorded output, or None."""
         answers = iter(self.answered)
         found, answer = [], next(answers, None)
         for call in self.calls:
@@ -158,15 +158,15 @@ class Rollout:
 
     @property
     def last_text(self) -> str:
-        """What the policy said at the end, '' where it ended otherwise."""
+        """The policy's last message; '' if the rollout ends otherwise."""
         last = self.output[-1] if self.output else None
         return _text(last) if isinstance(last, dict) and isinstance(last.get("content"), list) else ""
 
     def belongs_to(self, row: Row) -> bool:
-        """Whether this is a rollout of that row: by its input, which is all that every version keeps.
+        """Whether this is a rollout of that row, judging by its input, which is all that every version keeps.
 
-        Two rows may ask the same of two pictures: what else a version keeps must not contradict. Where a server's own
-        model has read it, there may be nulls more in it.
+        Two rows may ask the same question about two pictures, so whatever else a version keeps must not contradict.
+        Rows that a server's own model has read may have additional nulls.
         """
         return self.input_texts(self.data) == self.input_texts(row.data) and all(
             _without_nulls(self.data[key]) == _without_nulls(row.data[key])
@@ -176,8 +176,8 @@ class Rollout:
     def rows_of(self, rows: Iterable[Row]) -> list[Row]:
         """The rows that this may be a rollout of: those whose fields it keeps best, if they do not differ.
 
-        Games and worlds have one prompt for all rows. Whether a rollout is of the one or the other, only the fields say
-        that verify has kept: where it has kept none of them, nobody knows.
+        Games and worlds use one prompt for all rows. Only the fields that verify kept tell which row a rollout belongs
+        to; if it kept none, it is unknown.
         """
         possible = [row for row in rows if self.belongs_to(row)]
         fewest = min((self._not_kept(row) for row in possible), default=0)
@@ -190,13 +190,13 @@ class Rollout:
 
     @staticmethod
     def input_texts(data: Mapping[str, Any]) -> tuple[str, ...]:
-        """The texts of the input; versions differ in how they spell the messages around them."""
+        """The texts of the input; versions differ in the format of the messages around them."""
         given = data["responses_create_params"].get("input")
         return (given,) if isinstance(given, str) else tuple(map(_text, _listed(given)))
 
 
 def _own(data: Mapping[str, Any]) -> dict[str, Any]:
-    """What a row says beside its task, without nulls."""
+    """The row's fields besides its task, without nulls."""
     return {key: value for key, value in data.items() if key not in _RECORDED_ANEW and value is not None}
 
 
@@ -207,7 +207,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def _listed(value: Any) -> list[Any]:
-    """The list, and an empty one for whatever else stands where a list should."""
+    """The value if it is a list, otherwise an empty list."""
     return value if isinstance(value, list) else []
 
 
@@ -219,7 +219,7 @@ def _text(message: Any) -> str:
 
 
 def prompt_of(row: Row) -> str:
-    """What the user asked last; '' where nobody asked."""
+    """The user's last message; '' if there is none."""
     given = row.data["responses_create_params"].get("input")
     if isinstance(given, str):
         return given
@@ -235,7 +235,7 @@ def _read_tool(entry: Any) -> Tool | None:
     parameters = definition.get("parameters")
     return Tool(
         str(definition.get("name", "")),
-        # the arguments of a function are an object, whether or not its definition says so
+        # a function's arguments are an object, whether or not its definition says so
         {"type": "object"} | (parameters if isinstance(parameters, dict) else {}),
         strict=definition.get("strict") is True,
     )

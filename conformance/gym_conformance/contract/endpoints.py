@@ -14,7 +14,7 @@ AGGREGATE_METRICS: Final = "/aggregate_metrics"
 RESET: Final = "/reset"
 STEP: Final = "/step"
 
-#: What a session, or an episode of a gymnasium-style server, begins with.
+#: The request that begins a session, or an episode of a gymnasium-style server.
 OPENING: Final = (SEED_SESSION, RESET)
 RUN: Final = "/run"
 RESPONSES: Final = "/v1/responses"
@@ -23,20 +23,21 @@ REVERIFY_MODE: Final = "/reverify_mode"
 OPENAPI: Final = "/openapi.json"
 SANDBOX_ACCESS: Final = "/sandbox_access"
 
-#: What NeMo Gym's main serves below this path, such as checkpoints; not released.
+#: The prefix of paths served by NeMo Gym's main, such as checkpoints; not released.
 CONTROL: Final = "/ng-control/"
 
-#: The release of a web session, in NeMo Gym's main, the id that its client gave it, and the capability to close it; not
+#: Releases a web session in NeMo Gym's main, by the id that its client gave it and the capability to close it; not
 #: released.
 CLOSE: Final = "/close"
 WEB_SESSION_ID: Final = "_ng_session_id"
 CLOSE_CAPABILITY: Final = "_ng_session_close_token"
 
-#: How sessions are made: as the OpenAPI document says, by cookie alone, or by typed requests.
+#: How sessions are created: as the OpenAPI document says, by cookie alone, or by typed requests.
 CONTRACTS: Final = (AUTO := "auto", "cookie", "typed")
 
-#: First path segments that the framework answers POST at itself, in any version: a tool of that name would shadow or be
-#: shadowed. What it serves by GET alone, such as /stats, shadows nothing: Starlette takes the route that has the method, too.
+#: First path segments on which the framework itself answers POST, in any version: a tool of that name would shadow it
+#: or be shadowed. What it serves by GET alone, such as /stats, shadows nothing, because Starlette also matches the
+#: method.
 RESERVED: Final = frozenset(
     {
         *("seed_session", "verify", "aggregate_metrics", "close_session", "mcp"),
@@ -44,13 +45,13 @@ RESERVED: Final = frozenset(
     }
 )
 
-#: What the OpenAI API takes as a function's name; vLLM and the SDKs hold to it.
+#: What the OpenAI API accepts as a function's name; vLLM and the SDKs follow it.
 TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
-#: Where `SimpleServer.setup_session_middleware` keeps the session's id inside the signed cookie.
+#: The key under which `SimpleServer.setup_session_middleware` keeps the session's id inside the signed cookie.
 SESSION_ID_KEY: Final = "session_id"
 
-#: The numbers that rollout collection gives a row, and each of its rollouts.
+#: The numbers that rollout collection gives to a row, and to each of its rollouts.
 TASK_INDEX: Final = "_ng_task_index"
 ROLLOUT_INDEX: Final = "_ng_rollout_index"
 
@@ -66,5 +67,5 @@ TOKEN_FIELDS: Final = ("prompt_token_ids", "generation_token_ids", "generation_l
 
 
 def tool_path(name: str) -> str:
-    """The path that a call of this tool is posted to; `SimpleAgent` puts the name behind a slash as it stands."""
+    """The path that a call of this tool is posted to; `SimpleAgent` appends the name to a slash as it is."""
     return "/" + quote(name, safe="/", errors="surrogatepass")

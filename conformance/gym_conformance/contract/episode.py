@@ -1,4 +1,4 @@
-"""Episodes on the wire: what `POST /run` of an environment server is asked, and what it answers.
+"""Episodes on the wire: the request and the reply of an environment server's `POST /run`.
 
 Source: nemo_gym/episode_types.py and nemo_gym/base_environment_server.py; `_episode_request_body` and `_episode_record`
 in nemo_gym/rollout_collection.py; `materialize_task` in nemo_gym/task_materialization.py (0.7.0).
@@ -12,27 +12,27 @@ from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import ROLLOUT_INDEX, TASK_INDEX
 from gym_conformance.contract.identity import Identity, task_of
 
-#: The fields of an episode request; a server that declares them takes no other form.
+#: The fields of an episode request; a server that declares them accepts no other form.
 EPISODE_FIELDS: Final = frozenset({"episode_id", "task"})
 
-#: What says in an answer of the older form that the episode failed.
+#: The field of an older-style reply that says that the episode failed.
 FAILURE_CLASS: Final = "_ng_failure_class"
 
-#: Keys of a row that route it, and are no part of the task.
+#: Keys of a row that route it and are not part of the task.
 _ROUTING: Final = frozenset({"agent_ref", "task_source", "skills_ref"})
 
-#: Keys that rollout collection writes itself; a result that has one of them ends the collection.
+#: Keys that rollout collection writes itself; a result that contains one of them aborts the collection.
 _COLLECTED: Final = frozenset({"ng_trajectory", "ng_model_call_capture", "ng_perf"})
 
 
 @dataclass(frozen=True)
 class Episode:
-    """One episode of a row, and how it is asked for.
+    """One episode of a row, and the form of its request.
 
     Attributes:
-        row: what is played.
-        typed: whether as an episode request, or as the flat row that agents take.
-        identity: whose it is.
+        row: the row.
+        typed: whether to send an episode request, or the flat row that agents accept.
+        identity: whose episode it is.
     """
 
     row: Row
@@ -62,7 +62,7 @@ class Episode:
         return {"episode_id": self.identity.episode, "task": {"task_id": self.task_id, "task_input": given}}
 
     def ended(self, answer: Mapping[str, Any]) -> "Ended":
-        """How it ended, by an answer of either form; an answer to a flat row is the result itself."""
+        """How it ended, according to a reply of either form; a reply to a flat row is the result itself."""
         if self.typed and isinstance(answer.get("episode_id"), dict) and {"result", "failure"} & answer.keys():
             return Ended(answer.get("result"), answer.get("failure"))
         if answer.get(FAILURE_CLASS) is not None:
@@ -72,7 +72,7 @@ class Episode:
 
 @dataclass(frozen=True)
 class Ended:
-    """How an episode ended, unchecked: with a result, or with a failure that was handled."""
+    """How an episode ended, unchecked: with a result, or with a handled failure."""
 
     result: Any
     failure: Any

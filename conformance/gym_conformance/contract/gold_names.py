@@ -8,15 +8,15 @@ _GOLD: Final = re.compile(
     re.IGNORECASE,
 )
 
-#: What stands in a name that may mean it: this only says what is tried first.
+#: Words in a name that may mean so; they only decide what is tried first.
 _HINTS: Final = re.compile(r"answer|expected|gold|solution|target|label|truth|correct", re.IGNORECASE)
 
 
 def is_gold(name: str) -> bool:
-    """Whether a name says it."""
+    """Whether a name says so."""
     return _GOLD.fullmatch(name) is not None
 
 
 def may_be_gold(name: str) -> bool:
-    """Whether a name sounds like it."""
+    """Whether a name suggests it."""
     return _HINTS.search(name) is not None

@@ -11,18 +11,18 @@ from uuid import uuid4
 
 from gym_conformance.contract.dataset_rows import Row
 
-#: What a server that knows typed sessions declares of its seed's body.
+#: The field of the seed's body that a server with typed sessions declares.
 SESSION_ID: Final = "resources_session_id"
 
 #: Sessions of one run share a taskset.
 _TASKSET: Final = "gym-conformance"
 
-#: Where a row may name its task, as nemo_gym/task_materialization.py (0.7.0) looks for it.
+#: Fields in which a row may name its task, in the order of nemo_gym/task_materialization.py (0.7.0).
 _TASK_IDS: Final = ("task_id", "problem_id", "instance_id")
 
 
 def task_of(row: Row) -> Mapping[str, Any]:
-    """The `task_id` of requests about a row: its own where it is materialized or names one, else by its line, from 0."""
+    """The `task_id` of requests about a row: its own if it is materialized or names one, else by its line, from 0."""
     if row.task:
         materialized: Mapping[str, Any] = row.task["task_id"]
         return materialized
@@ -35,7 +35,7 @@ class Identity:
     """Whose a typed session is: the id that the caller gave it, the episode, and the task."""
 
     session_id: str = field(default_factory=lambda: f"resources-session-{uuid4().hex}")
-    # no hyphen: what follows one may be taken for an attempt's number
+    # no hyphen: what follows one may be read as an attempt's number
     rollout_id: str = field(default_factory=lambda: f"rollout.{uuid4().hex}")
     attempt: int = 0
     task_id: str = "1"
@@ -46,7 +46,7 @@ class Identity:
         return {"rollout_id": self.rollout_id, "attempt": self.attempt}
 
     def seed(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """The body of `/seed_session` for a row: all of it but what the policy is asked is task data."""
+        """The body of `/seed_session` for a row: everything but the policy's request is task data."""
         task = {key: value for key, value in data.items() if key != "responses_create_params"}
         return {
             SESSION_ID: self.session_id,

@@ -1,4 +1,4 @@
-"""Tools over MCP: the block of the seed's reply that says where, and with which token.
+"""Tools over MCP: the block in the seed's reply that gives their location and the session's token.
 
 Source: `MCPServerMetadata` in nemo_gym/base_resources_server.py (0.4.0 to 0.7.0), and `_write_rollout_mcp_config` in
 responses_api_agents/claude_code_agent/app.py (0.4.0), which reads it.
@@ -12,7 +12,7 @@ from typing import Any, Final
 #: The header that carries a session's token.
 TOKEN_HEADER: Final = "X-NeMo-Gym-Session-Token"  # noqa: S105 - a header's name
 
-#: Where the block stands in the reply to a row, and in the reply to a typed seed (0.7.0).
+#: The block's key in the reply to a row, and in the reply to a typed seed (0.7.0).
 _KEYS: Final = ("mcp", "resources_tools")
 
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -21,7 +21,7 @@ _HEADER_VALUE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 
 @dataclass(frozen=True)
 class McpEndpoint:
-    """Where a session's tools are served, as claude_code_agent understands the block.
+    """Where a session's tools are served, as claude_code_agent interprets the block.
 
     Attributes:
         server: the name under which the policy sees the server: `mcp__<server>__<tool>`.
@@ -35,13 +35,13 @@ class McpEndpoint:
 
 
 def block_of(reply: Any) -> Any:
-    """The block of a seed's reply (parsed JSON); None where the server serves nothing over MCP."""
+    """The block of a seed's reply (parsed JSON); None if the server serves nothing over MCP."""
     found = [reply[key] for key in _KEYS if reply.get(key) is not None] if isinstance(reply, dict) else []
     return found[0] if found else None
 
 
 def read_endpoint(block: Any) -> McpEndpoint | None:
-    """Read the block as the agent does, which forgives much; None where it finds nothing to connect to."""
+    """Read the block as leniently as the agent does; None if it contains nothing to connect to."""
     if not isinstance(block, dict):
         return None
     headers = block.get("headers")
@@ -53,7 +53,7 @@ def read_endpoint(block: Any) -> McpEndpoint | None:
 
 
 def faults(block: Any) -> Iterator[tuple[str, str]]:
-    """What an agent cannot do with the block: what it needs, and what stands there instead."""
+    """What an agent cannot use in the block: what it needs, and what is there instead."""
     if not isinstance(block, dict):
         yield "an object", f"{type(block).__name__} {block!r}"
         return

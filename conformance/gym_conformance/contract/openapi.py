@@ -1,4 +1,4 @@
-"""What a server's OpenAPI document says of its tools and its kind."""
+"""What a server's OpenAPI document says about its tools and its kind."""
 
 import re
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ _GYMNASIUM = frozenset({"/reset", "/step"})
 
 
 class ServerKind(StrEnum):
-    """What sort of server answers; which checks apply hangs on it."""
+    """The kind of server, which decides which checks apply."""
 
     TOOLS = "tool server"
     CATCH_ALL = "catch-all server"
@@ -46,7 +46,7 @@ def phrase(kind: str) -> str:
 
 @dataclass(frozen=True)
 class Api:
-    """The POST routes of a server. `known` is False where it serves no readable OpenAPI document."""
+    """The POST routes of a server. `known` is False if it serves no readable OpenAPI document."""
 
     known: bool = False
     posts: frozenset[str] = frozenset()
@@ -54,7 +54,7 @@ class Api:
 
     @cached_property
     def tools(self) -> frozenset[str]:
-        """Names that a tool call would reach by a route of their own."""
+        """Names that a tool call would reach by their own route."""
         return frozenset(
             path[1:]
             for path in self.posts - ({CLOSE} if self.closes_web_sessions else frozenset())
@@ -63,7 +63,7 @@ class Api:
 
     @property
     def closes_web_sessions(self) -> bool:
-        """Whether it says that it closes sessions by the capability that their client made."""
+        """Whether it declares that it closes sessions by the capability that their client created."""
         return any(CLOSE_CAPABILITY in fields for fields in self._bodies(CLOSE))
 
     @property
@@ -74,17 +74,17 @@ class Api:
 
     @property
     def typed(self) -> bool:
-        """Whether it says that it takes typed seeds, and closes sessions."""
+        """Whether it declares that it accepts typed seeds and closes sessions."""
         return CLOSE_SESSION in self.posts and any(SESSION_ID in fields for fields in self._bodies(SEED_SESSION))
 
     @property
     def typed_only(self) -> bool:
-        """Whether no other seed is taken."""
+        """Whether it accepts no other seed."""
         return self.typed and all(SESSION_ID in fields for fields in self._bodies(SEED_SESSION))
 
     @property
     def episodes(self) -> bool:
-        """Whether it says that `/run` takes episode requests, and no flat rows."""
+        """Whether it declares that `/run` accepts episode requests, and no flat rows."""
         return any(fields.keys() >= EPISODE_FIELDS for fields in self._bodies(RUN))
 
     def _bodies(self, path: str) -> list[Mapping[str, Any]]:
@@ -94,7 +94,7 @@ class Api:
             schema = operation["requestBody"]["content"]["application/json"]["schema"]
             found = [self._component(form).get("properties", {}) for form in schema.get("anyOf", [schema])]
         except (KeyError, TypeError, AttributeError):
-            return []  # a body that is not declared
+            return []  # an undeclared body
         return [fields if isinstance(fields, dict) else {} for fields in found]
 
     def _component(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -104,21 +104,21 @@ class Api:
 
     @property
     def catch_alls(self) -> frozenset[str]:
-        """The routes that take every tool."""
+        """The routes that accept every tool."""
         return frozenset(path for path in self.posts if _CATCH_ALL.fullmatch(path))
 
     @property
     def catch_all(self) -> bool:
-        """Whether one route takes every tool."""
+        """Whether one route accepts every tool."""
         return bool(self.catch_alls)
 
     @property
     def kind(self) -> ServerKind:
-        """The kind of server that these routes make; only to be asked where the document is known."""
+        """The kind of server with these routes; only meaningful if the document is known."""
         if not {SEED_SESSION, VERIFY} & self.posts:
             if self.posts >= _GYMNASIUM:
                 return ServerKind.GYMNASIUM
-            # an agent serves /run too, and what the policy says beside it
+            # an agent serves /run too, but also the policy's responses
             return ServerKind.ENVIRONMENT if RUN in self.posts and RESPONSES not in self.posts else ServerKind.OTHER
         if self.catch_all:
             return ServerKind.CATCH_ALL

@@ -1,4 +1,4 @@
-"""Where servers put their OpenAPI document, and how it is brought to the one form that the suite reads. Pure."""
+"""Where servers put their OpenAPI document, and its conversion to the one form that the suite reads. Pure."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from gym_conformance.contract.endpoints import OPENAPI
 from gym_conformance.documents import MOST, UNLIKE_ITS_TAG, bulk, flaw, parse_json
 
 #: FastAPI's own path, then those of Litestar, sanic-ext, flask-restx, drf-spectacular, django-ninja, connexion,
-#: flask-openapi3, flasgger, Fastify, ASP.NET and Spring, as their documentation gives them.
+#: flask-openapi3, flasgger, Fastify, ASP.NET and Spring, according to their documentation.
 DOCUMENTS: Final = (
     OPENAPI,
     *(
@@ -30,17 +30,17 @@ DOCUMENTS: Final = (
 #: Relations of a link to a description of the service (RFC 8631).
 _RELATIONS: Final = re.compile(r'rel="?[^";,]*\bservice-(?:desc|meta)\b')
 
-#: A document in YAML has its version at the margin.
+#: A YAML document has its version at the start of a line.
 _IN_YAML: Final = re.compile(r"^['\"]?(?:openapi|swagger)['\"]? *:", re.MULTILINE)
 
-#: Characters of one.
+#: The most characters of a YAML document.
 _LARGEST_YAML: Final = 1 << 20
 
 _BODY_TYPE: Final = "application/json"
 
 
 def read_document(text: str) -> Mapping[str, Any] | None:
-    """The document that the text is, in JSON or in YAML, as OpenAPI 3; None where it is none."""
+    """The OpenAPI 3 document in a text of JSON or YAML; None if it is none."""
     if bulk(text):
         return None
     try:
@@ -53,15 +53,15 @@ def read_document(text: str) -> Mapping[str, Any] | None:
 
 
 def _from_yaml(text: str) -> Any:
-    """The value of a text that begins as an OpenAPI document does in YAML: most replies are none, and YAML is slow."""
+    """The value of a text that begins like an OpenAPI document in YAML; others are skipped, because YAML is slow."""
     if len(text) > _LARGEST_YAML or not _IN_YAML.search(text):
         return None
     document = yaml.load(text, _Loader)  # noqa: S506 - a safe one
-    return None if flaw(document, MOST) else json.loads(json.dumps(document))  # keys as texts, and nothing but JSON
+    return None if flaw(document, MOST) else json.loads(json.dumps(document))  # string keys, and nothing but JSON
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """YAML as JSON has it: a date stays a text."""
+    """YAML restricted to JSON's types: a date remains a text."""
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -71,7 +71,7 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def below(prefix: str, document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The document as a client sees it that puts the prefix before each path itself."""
+    """The document as seen by a client that itself puts the prefix before each path."""
     if not prefix:
         return document
     paths = {
@@ -82,7 +82,7 @@ def below(prefix: str, document: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def linked(headers: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Where a reply's Link headers say that the service is described: absolute paths on the same host."""
+    """The absolute paths on the same host where a reply's Link headers say that the service is described."""
     for name, value in headers:
         for link in value.split(",") if name == "link" else ():
             target, _, parameters = link.strip().partition(">")
@@ -91,7 +91,7 @@ def linked(headers: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 
 def _from_swagger(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Swagger 2.0 names the same things otherwise: a body among the parameters, schemas under `definitions`."""
+    """Convert Swagger 2.0, which has the body among the parameters, and schemas under `definitions`."""
     paths = {
         path: {
             method: _operation(each) if method.upper() in HTTPMethod.__members__ and isinstance(each, dict) else each

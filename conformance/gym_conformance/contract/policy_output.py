@@ -1,6 +1,6 @@
-"""What the policy may hand to verify: OpenAI Response objects, from the plain to the degenerate.
+"""What the policy may hand to verify: OpenAI Response objects, from plain to degenerate.
 
-Source: `NeMoGymResponse` in nemo_gym/openai_utils.py (0.4.0); the degenerate shapes are those that crashed real servers.
+Source: `NeMoGymResponse` in nemo_gym/openai_utils.py (0.4.0); the degenerate forms are those that crashed real servers.
 """
 
 import re
@@ -13,13 +13,13 @@ from gym_conformance.contract.endpoints import TOKEN_FIELDS
 
 Item = dict[str, Any]
 
-#: Values no server computes by chance: an echo that holds them was not made up.
+#: Values that no server computes by chance: an echo that contains them is genuine.
 TOKEN_SENTINEL: Final[dict[str, Any]] = dict(
     zip(TOKEN_FIELDS, ([151644, 872, 198], [9707, 11, 1879, 0], [-0.125, -1.5, -2.25, -0.0625]), strict=True)
 )
 
 
-#: Stands for the id of a response, which its session gives it (`CookieSession.verify`).
+#: A placeholder for a response's id, which its session replaces (`CookieSession.verify`).
 UNNAMED: Final = "resp_conformance"
 
 
@@ -71,9 +71,9 @@ class Degenerate:
         name: permanent; the finding's subject.
         items: the response's output.
         fields: top-level fields of the response that belong to it.
-        stock: whether NeMo Gym's own types can read it. Where they cannot (0.4.0 answers 422 in every server), a
-            refusal is the framework's fault and no MUST of the environment.
-        row: the row that it answers; None where any will do.
+        stock: whether NeMo Gym's own types can read it. If not (0.4.0 answers 422 in every server), a refusal is the
+            framework's fault and no MUST of the environment.
+        row: the row that it answers; None if any will do.
     """
 
     name: str
@@ -142,33 +142,35 @@ _SEARCH: Final = {
 }
 
 
-#: Policies that fall into a loop write them. Python reads no number of more than 4,300 digits, and no JSON nested so deep.
+#: Policies that fall into a loop write such numbers. Python parses no number of more than 4,300 digits, and no JSON
+#: nested this deep.
 LONG_NUMBER: Final = "number of 5,000 digits"
 OPEN_BRACKETS: Final = "brackets that are never closed"
 _DIGITS: Final = "7" * 5_000
 _NESTED: Final = 20_000
 
-#: Few signs for three million digits, which take a second to write out: far more of them would hold up what follows.
+#: A few characters that stand for three million digits, which take a second to print; many more would hold up what
+#: follows.
 HUGE_POWERS: Final = ("1e2999999", "10^{2999999}", "10**2999999")
 
-#: How answers are given that scorers look for.
+#: Forms of answers that scorers look for.
 _ANSWER_FORMS: Final = ("\\boxed{{{}}}\n", "<answer>{}</answer>\n", "#### {}\n", "The answer is {}")
 
-#: Letters of two, three and four bytes in UTF-8.
+#: Characters of two, three and four bytes in UTF-8.
 _FOREIGN: Final = "\u00e9 \u6f22\u5b57 \U0001f642"
 
-#: Numbers at the end of an answer that are made longer.
+#: How many of an answer's last numbers are lengthened.
 _LAST: Final = 3
 
 
 def with_long_number(row: Row, text: str) -> Degenerate | None:
-    """The row's answer with numbers of 5,000 digits in the place of its last ones; None where it has none."""
+    """The row's answer with numbers of 5,000 digits in place of its last ones; None if it has none."""
     said = with_last_numbers(text, _DIGITS)
     return Degenerate(f"{LONG_NUMBER}, as {row} is answered", (message(said),), row=row) if said else None
 
 
 def with_last_numbers(text: str, number: str) -> str | None:
-    """The text with this number in the place of its last ones; None where it has none."""
+    """The text with this number in place of its last ones; None if it has none."""
     numbers = [*re.finditer(r"\d+", text)]
     if not numbers:
         return None
@@ -182,7 +184,7 @@ def answered_in_every_form(number: str) -> str:
 
 
 def degenerate_outputs(tool: str) -> tuple[Degenerate, ...]:
-    """The degenerate outputs, with calls of `tool` where they hold any."""
+    """The degenerate outputs, with calls of `tool` where they contain any."""
     return (
         Degenerate("empty output", ()),
         Degenerate("reasoning only", (reasoning("Let me think."),)),
@@ -216,7 +218,7 @@ def degenerate_outputs(tool: str) -> tuple[Degenerate, ...]:
     )
 
 
-#: Answers that stop in their midst, and values that a parser may take for a number or for an answer, and that are none.
+#: Answers that stop in the middle, and values that a parser may mistake for a number or an answer.
 UNFINISHED: Final = (
     *(
         f"\\boxed{{{inner}"
@@ -249,8 +251,8 @@ UNFINISHED: Final = (
     *("[]", "[", "{}", "{", "null", "nan", "-", "0", "<think>", "</think>", "<tool_call>", '<tool_call>{"name": '),
 )
 
-#: Answers that begin and go on for long, as of a policy in a loop: what is sought by a pattern that repeats what repeats
-#: is tried in more ways than can be counted, where the end does not come.
+#: Answers that begin but never end, as of a policy in a loop: a pattern with nested repetition backtracks exponentially
+#: if the end does not come.
 ENDLESS: Final = {
     "a block of code that is never closed": "```python\n" + "x = value + 1\n" * 200,
     "a tag that is never closed": "<answer>" + "first word, " * 200,
@@ -260,7 +262,7 @@ ENDLESS: Final = {
     "digits and commas without end": "#### " + "1,234," * 500 + "x",
 }
 
-#: Arguments as models write them when they slip, by what is wrong with them. All are legal strings.
+#: Malformed arguments as models write them, by what is wrong with them. All are legal strings.
 SLIPS: Final = {
     "not JSON": '{"a": ',
     "empty": "",
@@ -272,10 +274,10 @@ SLIPS: Final = {
     "an escaped lone surrogate": r'{"a": "\ud800"}',
 }
 
-#: JSON may hold it (an escape), Python may hold it, UTF-8 cannot: what nemo-gym's own echo fails on.
+#: JSON (as an escape) and Python may contain it, but UTF-8 cannot: nemo-gym's own echo fails on it.
 RAW_SURROGATE: Final = Degenerate("text with a raw lone surrogate", (message("before\ud800after"),))
 
-#: The same as anybody can encode it.
+#: The same in a form that can be encoded.
 REPLACED_SURROGATE: Final = Degenerate("text with U+FFFD", (message("before\ufffdafter"),))
 
 

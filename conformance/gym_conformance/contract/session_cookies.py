@@ -1,7 +1,7 @@
-"""Session cookies as values: what a reply sets, what a client sends back, whose session it names.
+"""Session cookies as values: what a reply sets, what a client sends back, and which session it identifies.
 
-Source of the rules: Starlette's SessionMiddleware, which every nemo-gym server uses
-(`setup_session_middleware` in nemo_gym/server_utils.py), and RFC 6265.
+Source of the rules: Starlette's SessionMiddleware, which every nemo-gym server uses (`setup_session_middleware` in
+nemo_gym/server_utils.py), and RFC 6265.
 """
 
 import base64
@@ -15,7 +15,7 @@ from typing import Final
 
 from gym_conformance.contract.endpoints import SESSION_ID_KEY
 
-#: A `Max-Age` of no time at all (RFC 6265, section 5.2.2).
+#: A `Max-Age` that expires at once (RFC 6265, section 5.2.2).
 _PAST: Final = re.compile(r"-[0-9]+|0+")
 _MAY_EXPIRE: Final = re.compile(r"=\s*[-0]")
 
@@ -35,30 +35,30 @@ class SetCookie:
 
     @property
     def seconds(self) -> float:
-        """For how long clients keep it by its `Max-Age`; infinity where it says none."""
+        """How long clients keep it, by its `Max-Age`, in seconds; infinity if it has none."""
         said = self.attributes.get("max-age", "")
         return float(said) if said.isascii() and said.isdigit() else math.inf
 
 
 @dataclass(frozen=True)
 class Cookies:
-    """What a client sends. `origin` is the number of the exchange whose reply set them, None for made-up ones."""
+    """The cookies that a client sends. `origin` is the index of the exchange that set them, None for made-up ones."""
 
     pairs: tuple[tuple[str, str], ...] = ()
     origin: int | None = None
 
     def __bool__(self) -> bool:
-        """Whether there is any cookie at all."""
+        """Whether there is any cookie."""
         return bool(self.pairs)
 
     @property
     def header(self) -> str:
-        """The `Cookie` request header, '' when there is nothing to send."""
+        """The `Cookie` request header; '' if there is nothing to send."""
         return "; ".join([f"{name}={value}" for name, value in self.pairs])
 
     @property
     def session_id(self) -> str | None:
-        """The session's id where the cookie can be read (Starlette signs it, it does not hide it), else None."""
+        """The session's id if the cookie is readable (Starlette signs but does not encrypt it), else None."""
         for _, value in self.pairs:
             if (session_id := read_session_id(value)) is not None:
                 return session_id
@@ -66,18 +66,18 @@ class Cookies:
 
     @property
     def session(self) -> tuple[str, str]:
-        """The cookie that names the session, else the first: a proxy may set cookies of its own."""
+        """The cookie that identifies the session, else the first: a proxy may set its own cookies."""
         return next((pair for pair in self.pairs if read_session_id(pair[1]) is not None), self.pairs[0])
 
     def updated(self, received: "Cookies") -> "Cookies":
-        """These cookies after a reply that set the others: each until it is set anew."""
+        """These cookies after a reply that set others: each is kept until it is set again."""
         pairs = dict(self.pairs) | dict(received.pairs)
         if not received or len(pairs) > len(received.pairs):
             return Cookies(tuple(pairs.items()), None if received else self.origin)
         return received
 
     def with_value(self, value: str) -> "Cookies":
-        """The same cookie names, each with another value: what a forger sends."""
+        """The same cookie names, each with another value, as a forger would send."""
         return Cookies(tuple((name, value) for name, _ in self.pairs))
 
 
@@ -85,7 +85,7 @@ NO_COOKIES: Final = Cookies()
 
 
 def parse_set_cookie(header: str) -> SetCookie:
-    """Read one `Set-Cookie` header as user agents do (RFC 6265, section 5.2): leniently, never failing."""
+    """Read one `Set-Cookie` header as user agents do (RFC 6265, section 5.2): leniently, without failing."""
     pair, *attributes = header.split(";")
     name, _, value = pair.partition("=")
     parsed = (attribute.partition("=") for attribute in attributes)
@@ -102,7 +102,7 @@ def received(headers: Iterable[str], origin: int | None = None) -> Cookies:
     for header in headers:
         pair, _, attributes = header.partition(";")
         name, _, value = pair.partition("=")
-        # hardly any server sets Max-Age to nothing: only then the attributes are read
+        # hardly any server sets Max-Age to zero, so the attributes are only read in that case
         if _MAY_EXPIRE.search(attributes) and parse_set_cookie(header).expires_at_once:
             kept.pop(name.strip(), None)
         else:
@@ -121,5 +121,5 @@ def read_session_id(value: str) -> str | None:
 
 
 def payload_of(session_id: str) -> str:
-    """The unsigned first part of a cookie that names this session."""
+    """The unsigned first part of a cookie for this session."""
     return base64.b64encode(json.dumps({SESSION_ID_KEY: session_id}).encode()).decode()

@@ -1,4 +1,4 @@
-"""The reply of `/verify`: what says that its reward measures no policy."""
+"""The reply of `/verify`, and how it says that its reward does not measure the policy."""
 
 import math
 import sys
@@ -11,17 +11,17 @@ MASKS: Final = ("_ng_failure_class", "mask_sample", "failure_kind", "failure_rea
 
 
 def is_masked(said: Any) -> bool:
-    """Whether the reply says that its sample is not to be trained on, or names what failed."""
+    """Whether the reply says that its sample must not be trained on, or names what failed."""
     return isinstance(said, dict) and any(said.get(key) for key in MASKS)
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether it is a finite number that a float can hold; Python calls a bool a number too."""
+    """Whether the value is a finite number that a float can hold; bools are not, though Python calls them numbers."""
     return is_numeric(value) and abs(value) <= sys.float_info.max
 
 
 def is_summed(said: Any) -> bool:
-    """Whether `reward_components`, where they are numbers, sum to the reward (`BaseMultiRewardVerifyResponse`, 0.7.0)."""
+    """Whether `reward_components`, if they are numbers, sum to the reward (`BaseMultiRewardVerifyResponse`, 0.7.0)."""
     components, reward = (said.get("reward_components"), said.get("reward")) if isinstance(said, dict) else (None, None)
     if not is_number(reward) or not isinstance(components, dict) or not all(map(is_number, components.values())):
         return True

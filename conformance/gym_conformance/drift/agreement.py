@@ -11,9 +11,9 @@ _NAMED = 4
 
 
 def disagreement(definitions: Sequence[Definition]) -> Drift | None:
-    """What differs between definitions of one name, None where nothing does.
+    """The difference between definitions of one name, or None.
 
-    Descriptions that differ are a note; a nested beside a flat form, strict beside not, and schemas are a warning.
+    Different descriptions are a note; nested versus flat, strict versus not, and different schemas are a warning.
     """
     first, *others = definitions
     for kind, descriptions in ((DriftKind.ROWS_DISAGREE, False), (DriftKind.DESCRIPTION_DIFFERS, True)):

@@ -1,38 +1,38 @@
-"""Places inside a call's arguments: names for them, and the schemas that stand there."""
+"""Places inside a call's arguments: their names, and the schemas that apply there."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from gym_schemas import Document, Schema, Way, pointer
 
-#: Stands for any index of an array, and for any key that the schema does not name.
+#: Any index of an array, and any key that the schema does not name.
 ANY = "*"
 
 _LEVELS = 6
 
 
 class Places:
-    """One modern schema, asked by places; `beside` lends its names where this one has none."""
+    """The places of one modern schema; `beside` supplies names that this one lacks."""
 
     def __init__(self, document: Schema, beside: "Places | None" = None) -> None:
         self._document = Document(document)
         self._beside = beside
 
     def path(self, way: Way, *, literal: bool = False) -> str:
-        """The place as a pointer, with `*` for indices and for keys that the schema does not name.
+        """The place as a JSON pointer, with `*` for indices and for keys that the schema does not name.
 
-        `literal` keeps the last key as it is. A way that goes round in a recursive schema is the way that does not.
+        `literal` keeps the last key as it is. Loops through a recursive schema are left out.
         """
         way = self._folded(way)
         known = self._known(way)
-        also = self._beside._known(way) if self._beside else known  # noqa: SLF001 - another of its own kind
+        also = self._beside._known(way) if self._beside else known  # noqa: SLF001 - an instance of the same class
         steps = [str(step) if here or there else ANY for step, here, there in zip(way, known, also, strict=True)]
         if literal and steps:
             steps[-1] = str(way[-1])
         return pointer(tuple(steps))
 
     def _folded(self, way: Way) -> Way:
-        """The way without the loops that lead back to the same schema, on both sides."""
+        """The path without loops that lead back to the same schema, on both sides."""
         if not self._document.recursive:
             return way
         met: dict[str, int] = {}
@@ -44,19 +44,19 @@ class Places:
         return way
 
     def names(self, way: Way) -> bool:
-        """Whether the schema names the property that the way ends in."""
+        """Whether the schema names the last property of the path."""
         return bool(way) and any(self._names(node, str(way[-1])) for node in self._at(way[:-1]))
 
     def names_all(self, way: Way) -> bool:
-        """Whether the schema names every property on the way."""
+        """Whether the schema names every property on the path."""
         return all(known for step, known in zip(way, self._known(way), strict=True) if isinstance(step, str))
 
     def at(self, way: Way) -> Schema | None:
-        """The first schema that stands there, its reference resolved; None where there is none."""
+        """The first schema that applies there, with its reference resolved, or None."""
         return next((self._document.resolve(node) for node in self._at(way)), None)
 
     def alone(self, way: Way) -> Schema | None:
-        """As `at`, as a document of its own."""
+        """As `at`, as a standalone document."""
         node = self.at(way)
         return None if node is None else self._document.alone(node)
 
@@ -91,9 +91,9 @@ class Places:
             yield from one.get("properties", {})
 
     def _alternatives(self, node: Schema, levels: int, met: set[int] | None = None) -> Iterator[dict[str, Any]]:
-        """The schema objects that may speak of this place: itself, and what it combines, each once."""
+        """The schema objects that may apply to this place: the node and those it combines, without duplicates."""
         met = set() if met is None else met
-        if id(node) in met:  # a schema that combines itself would double with each level
+        if id(node) in met:  # a schema that combines itself would double at each level
             return
         met.add(id(node))
         node = self._document.resolve(node)

@@ -1,8 +1,8 @@
-"""One definition against one served tool: where the definition allows what the server refuses, drops or does not know.
+"""One definition compared with one served tool: what the definition allows and the server refuses, drops or lacks.
 
-The definition is read as what it offers by name (`lax.closed`). A claim is shown only with a witness that satisfies
-the definition, and that the server's schema refuses even after any conversion pydantic might make. Everything that
-is neither shown to be drift nor proven not to be is reported as unknown.
+The definition is read as offering only the arguments that it names (`lax.closed`). A claim is shown only with a witness
+that satisfies the definition and that the server's schema refuses even after any conversion that pydantic might make.
+Everything that is neither shown to be drift nor proven not to be is reported as unknown.
 """
 
 from collections.abc import Iterator
@@ -35,12 +35,12 @@ UNNAMED = "no_such_argument_conformance"
 
 
 def compare(definition: Definition, served: ServedTool, go_on: GoOn = without_end) -> tuple[Drift, ...]:
-    """All drift between the two, breaking first; () for a definition that is no JSON Schema, which `unsound` reports.
+    """All drift between the two, breaking drift first; () if the definition is no JSON Schema, which `unsound` reports.
 
     Args:
-        definition: as rows declare the tool.
-        served: as the server declares it.
-        go_on: called between the steps, and ends the comparison by raising.
+        definition: the tool as rows declare it.
+        served: the tool as the server declares it.
+        go_on: called between the steps; ends the comparison by raising.
     """
     go_on()
     if not_json_schema(definition):
@@ -70,13 +70,13 @@ def offered(definition: Definition) -> Schema:
 
 
 def first_call(definition: Definition) -> Witness | None:
-    """The smallest call that a sound definition offers, None where none is found."""
+    """The smallest call that a sound definition offers, or None."""
     calls = (value for value in boundary_values(offered(definition)) if isinstance(value, dict))
     return next((Witness(value) for value in calls), None)
 
 
 class _Comparison:
-    """The readings of both sides, and what is found with them.
+    """Both schemas in several readings, and what is found by comparing them.
 
     Raises:
         ValueError: the server's schema cannot be read.
@@ -101,13 +101,13 @@ class _Comparison:
 
     @cached_property
     def agreed(self) -> list[Any]:
-        """Those that the server's schema takes as written, with all arguments if there are any such."""
+        """Those that the server's schema accepts as written, with all arguments if there are any such."""
         by_name = Acceptance(self.by_name)
         whole = [value for value in self.values if by_name.accepts(value)]
         return whole or [value for value in self.values if self.strictly.accepts(value)]
 
     def drifts(self) -> list[Drift]:
-        """Everything, breaking first."""
+        """All drift, breaking first."""
         shown = refused(self.values, self.offered, self.ours, self.laxly.refusals, self.go_on)
         found = [self._refused(one) for one in shown.values()]
         if not contains(self.strict, self.offered):
@@ -117,7 +117,7 @@ class _Comparison:
 
     def _refused(self, one: RefusedValue, certainty: Certainty = Certainty.SHOWN) -> Drift:
         self.go_on()
-        # The schema as written gives the best reason; the lax reading is full of alternatives.
+        # The schema as written gives the best reason, because the lax reading is full of alternatives.
         letter = (refusal for refusal in self.strictly.refusals(one.value) if refusal.way == one.way)
         why = why_refused(one, next(letter, one.refusal), self.ours, self.theirs)
         maybe = "" if certainty is Certainty.SHOWN else ", unless it converts the value, as pydantic's lax mode may"
@@ -177,7 +177,7 @@ class _Comparison:
             yield self._drift(DriftKind.ARGUMENT_IGNORED, message, one, counterpart=self._twin(one))
 
     def _twin(self, one: RefusedValue) -> Witness | None:
-        """Another call that differs only in the ignored argument: in its value, else in its absence."""
+        """Another call that differs only in the ignored argument: in its value, or else in its absence."""
         bare = without(one.value, one.way)
         absent = [bare] if one.way and Acceptance(self.offered).accepts(bare) else []
         others = [
@@ -189,7 +189,7 @@ class _Comparison:
         return Witness(nearest(one.value, taken)) if taken else None
 
     def _more(self, told: set[str]) -> Iterator[Drift]:
-        """What the server takes beyond the definition. One that is strict requires all arguments, so that it may take less."""
+        """What the server accepts beyond the definition, apart from calls that lack an argument of a strict one."""
         values = candidates(self.by_name, (self.offered,), self.go_on)
         ours = Acceptance(self.offered)
 
@@ -279,7 +279,7 @@ def _no_body(definition: Definition, served: ServedTool) -> Iterator[Drift]:
 
 
 def _drift(declared: Definition, kind: DriftKind, message: str, **more: Any) -> Drift:
-    """A drift of a part, whose schema is given where there is one."""
+    """A drift of a part of the definition, with its schema if there is one."""
     return declared.drift(kind, message, **{"definition": None} | more)
 
 

@@ -1,4 +1,4 @@
-"""Tool definitions of a dataset, deduplicated by content while its rows stream by."""
+"""Tool definitions of a dataset, deduplicated by content while its rows are streamed."""
 
 import json
 import marshal
@@ -11,7 +11,7 @@ from typing import Any
 from gym_conformance.contract.dataset_rows import Source
 from gym_conformance.drift.tool_drift import SOURCES, Drift, DriftKind
 
-#: How many different lists of tools, and different definitions, are kept; further ones are only counted.
+#: How many distinct lists of tools, and distinct definitions, are kept; further ones are only counted.
 BOUND = 10_000
 
 
@@ -19,8 +19,8 @@ BOUND = 10_000
 class Definition:
     """A function tool as rows declare it.
 
-    `parameters` is as given, a JSON Schema if the definition is sound, and None where there is none. `nested` is the
-    Chat Completions form, `{"type": "function", "function": {...}}`. `key` is equal for equal definitions.
+    `parameters` is as given: a JSON Schema if the definition is sound, None if there is none. `nested` is the Chat
+    Completions form, `{"type": "function", "function": {...}}`. `key` is equal for equal definitions.
     """
 
     name: str
@@ -37,23 +37,23 @@ class Definition:
 
     @property
     def schema(self) -> Mapping[str, Any]:
-        """The parameters as a schema; a tool without any takes no argument."""
+        """The parameters as a schema; a tool without any accepts no argument."""
         if isinstance(self.parameters, dict) and self.parameters:
             return self.parameters
         return {"type": "object", "properties": {}}
 
     def drift(self, kind: DriftKind, what: str, **more: Any) -> Drift:
-        """A drift of it as a whole, or of what `more` names."""
+        """A drift of the definition as a whole, or of the part that `more` names."""
         message = f"{self.name or 'a tool without a name'}: {what}"
         of_it = {"sources": self.sources, "count": self.count, "definition": self.parameters, "weight": kind.weight}
         return Drift(kind, self.name, message, **of_it | more)
 
 
 class Definitions:
-    """All definitions of a dataset: fed one row at a time, bounded in memory however long the dataset.
+    """All definitions of a dataset: fed one row at a time, with bounded memory however long the dataset.
 
-    A list of tools that came before costs one serialisation and one look-up. `left_out` counts tools beyond the
-    bound, which no comparison sees.
+    A list of tools that was seen before costs one serialization and one lookup. `left_out` counts tools beyond the
+    bound, which are not compared.
     """
 
     def __init__(self, bound: int = BOUND) -> None:
@@ -68,11 +68,11 @@ class Definitions:
         self._sources: defaultdict[bytes, list[Source]] = defaultdict(list)
 
     def add(self, tools: object, source: Source) -> int:
-        """Take the `responses_create_params.tools` of one row; anything but a list counts as no tools.
+        """Add the `responses_create_params.tools` of one row; anything but a list counts as no tools.
 
         Returns:
-            A number that stands for this list, to be given to `again` where the caller knows that it came back;
-            -1 where the list is not kept.
+            A number for this list, to be passed to `again` when the caller knows that the same list recurs; -1 if the
+            list is not kept.
         """
         if not isinstance(tools, list):
             return -1
@@ -92,7 +92,7 @@ class Definitions:
             self._remember(self._members[number], source)
 
     def __iter__(self) -> Iterator[Definition]:
-        """The definitions, by name and then in the order in which they came."""
+        """The definitions, by name and then in order of appearance."""
         counts: Counter[bytes] = Counter(self._loose)
         for number, rows in self._rows.items():
             for member in self._members[number]:
@@ -117,8 +117,8 @@ class Definitions:
         return number
 
     def _add_entry(self, text: bytes, entry: object) -> bytes:
-        """The key of one entry that is new, or is spelled anew; b"" where it is no definition, or is left out."""
-        if len(self._entries) >= self.bound <= len(self._found):  # full: a new spelling is not told from a new tool
+        """The key of an entry that is new, or written differently; b"" if it is no definition, or is left out."""
+        if len(self._entries) >= self.bound <= len(self._found):  # full: a new spelling looks like a new tool
             self.left_out += 1
             return b""
         one = read_definition(entry)

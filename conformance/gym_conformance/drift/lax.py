@@ -1,8 +1,8 @@
-"""Readings of a schema beside the literal one: what pydantic's lax mode may accept, what is offered by name, what says something.
+"""Readings of a schema besides the literal one: what pydantic may accept, what is offered by name, what is explicit.
 
 Source: pydantic's conversion table (https://docs.pydantic.dev/latest/concepts/conversion_table/), Python input, since
-FastAPI parses the JSON body first. `lax` goes further than pydantic wherever its rules are intricate: it exists so
-that a value refused even by `lax` is refused by every pydantic model of that schema.
+FastAPI parses the JSON body first. `lax` goes further than pydantic wherever its rules are intricate, so that a value
+refused even by `lax` is refused by every pydantic model of that schema.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ _BOOLEAN_TEXT = {
 }
 _ZERO_ONE = {"enum": [0, 1]}
 
-#: Text of a format that pydantic may read though the format's own rule does not allow it.
+#: Text in a format that pydantic may accept though the format's own rule does not allow it.
 _LOOSE_TIME: list[Schema] = [{"type": ["number", "boolean"]}, {"type": "string", "pattern": "[0-9]"}]
 _LOOSE_ADDRESS: list[Schema] = [{"type": "integer"}, {"type": "string", "pattern": "[0-9a-fA-F:]"}]
 _LOOSE_FORMATS: dict[str, list[Schema]] = {
@@ -30,13 +30,13 @@ _LOOSE_FORMATS: dict[str, list[Schema]] = {
     "email": [{"type": "string", "pattern": "@"}],
     "uri": [{"type": "string", "pattern": ":"}],
 }
-#: So long a text, or a list, is refused for good reason where the definition does not speak for it: strict mode cannot say so.
+#: A longer text or list may be refused unless the schema explicitly allows it: strict mode cannot express such limits.
 _AMPLE = {"maxLength": 1_000, "maxItems": 100}
 
-#: A definition that has one of these speaks for a text or a list that is empty, or against it.
+#: Keywords of a schema that say whether a text or a list may be empty.
 _SPEAKS_OF_EMPTY = frozenset({"enum", "const", "pattern", "format", "minLength", "minItems", "default"})
 
-#: A definition that has one of these says how large a number may be.
+#: Keywords of a schema that say how large a number may be.
 SAYS_MOST = frozenset({"maximum", "exclusiveMaximum"})
 
 _SHUT = ("additionalProperties", "unevaluatedProperties", "patternProperties")
@@ -44,12 +44,12 @@ _COMBINING = ("allOf", "anyOf", "oneOf", "$ref", "if", "dependentSchemas", "not"
 
 
 def lax(document: Schema) -> Schema:
-    """A schema that takes whatever pydantic might take for this modern one, and more."""
+    """A schema that accepts whatever pydantic might accept for this modern one, and more."""
     return rewrite(document, _lax)
 
 
 def closed(document: Schema) -> Schema:
-    """The modern schema where an object that names its properties allows no others, unless it says so itself."""
+    """The modern schema in which an object that names its properties allows no others, unless it says so itself."""
     if not isinstance(document, dict):
         return document
     combines = any(keyword in node for _, node in walk(document) for keyword in ("allOf", "if", "not"))
@@ -59,13 +59,16 @@ def closed(document: Schema) -> Schema:
 
 
 def said(document: Schema) -> Schema:
-    """The modern schema without texts and lists that are empty or huge, unless it speaks for them: they may be refused."""
+    """The modern schema without the empty or huge texts and lists that it does not explicitly allow.
+
+    They may be refused for good reason.
+    """
     least = {"minLength": 1, "minItems": 1}
     return rewrite(document, lambda node: node if _SPEAKS_OF_EMPTY & node.keys() else {**least, **_AMPLE, **node})
 
 
 def _close(node: Schema) -> Any:
-    """Close objects where nothing beside or above them can name further properties."""
+    """Close objects unless something beside or above them can name further properties."""
     if not isinstance(node, dict):
         return node
     made = {key: _close_inside(key, value) for key, value in node.items()}
@@ -78,7 +81,7 @@ def _close(node: Schema) -> Any:
 
 
 def _close_inside(key: str, value: Any) -> Any:
-    """What a value's own properties and items are held to."""
+    """The schemas of a value's own properties and items."""
     if key in ("items", "additionalProperties"):
         return _close(value)
     if key == "properties":
@@ -87,9 +90,9 @@ def _close_inside(key: str, value: Any) -> Any:
 
 
 def _lax(node: dict[str, Any]) -> Schema:
-    node.pop("uniqueItems", None)  # a set takes duplicates, and drops them
+    node.pop("uniqueItems", None)  # a set accepts duplicates, and drops them
     if "oneOf" in node and "anyOf" not in node:
-        node["anyOf"] = node.pop("oneOf")  # a union takes the first that fits
+        node["anyOf"] = node.pop("oneOf")  # a union accepts the first that fits
     also = _conversions(node)
     return {"anyOf": [node, *also]} if also else node
 

@@ -1,7 +1,7 @@
 """The lock file: the tools of the rows and of the server as they were when it was written, for review in a diff.
 
-JSON with one keyword a line, in a fixed order, in the spelling of `spelling.plain`, so that neither the order of rows
-nor a newer FastAPI changes it.
+JSON with one keyword per line, in a fixed order and in the spelling of `spelling.plain`, so that neither the order of
+rows nor a newer FastAPI changes it.
 """
 
 import json
@@ -17,22 +17,22 @@ from gym_conformance.drift.tool_drift import Drift, DriftKind, Weight
 from gym_conformance.printable import Refusal
 from gym_schemas import ABSENT, differences
 
-#: The version of the lock file's own form.
+#: The version of the lock file's format.
 VERSION = 1
 
 _NAMED = 4
 _SIDES = {"rows": "the rows' definition", "server": "the server's schema"}
 
-Tools = Mapping[str, list[Any]]  #: by name, the different definitions or the one served tool
+Tools = Mapping[str, list[Any]]  #: by name, the distinct definitions, or the one served tool
 
 
 class BadLock(Refusal):
-    """The text is no lock file that this version can read; the message says why, and how to fix it."""
+    """The text is not a lock file that this version can read; the message says why, and how to fix it."""
 
 
 @dataclass(frozen=True)
 class Lock:
-    """The tools of the rows, and those of the server; None for a side that was not known."""
+    """The tools of the rows, and those of the server; None for an unknown side."""
 
     rows: Tools | None = None
     server: Tools | None = field(default=None)
@@ -44,7 +44,7 @@ class Lock:
         return json.dumps(content, indent=2, sort_keys=True, ensure_ascii=True) + "\n"
 
     def outdated(self, now: "Lock") -> tuple[Drift, ...]:
-        """Where today's tools differ from the lock's, side by side; a side that is unknown to either is left out."""
+        """Where today's tools differ from the lock's, side by side; a side unknown to either is skipped."""
         found: list[Drift] = []
         for side, locked, current in (("rows", self.rows, now.rows), ("server", self.server, now.server)):
             if locked is not None and current is not None:
@@ -53,7 +53,7 @@ class Lock:
 
 
 def lock_of(definitions: Iterable[Definition] | None, served: Mapping[str, ServedTool] | None) -> Lock:
-    """The lock of the tools as they are now."""
+    """The lock of the current tools."""
     return Lock(
         None if definitions is None else _rows(definitions),
         None if served is None else {name: [_served(served[name])] for name in sorted(served)},
@@ -64,7 +64,7 @@ def parse_lock(text: str) -> Lock:
     """The inverse of `Lock.render`.
 
     Raises:
-        BadLock: the text is no lock file.
+        BadLock: the text is not a lock file.
     """
     again = "rewrite it with --gym-lock-update"
     try:

@@ -1,7 +1,7 @@
-"""Reads rows without parsing a list of tools that was seen before: in most datasets all rows show the same tools.
+"""Reads rows without parsing a list of tools again, since in most datasets all rows have the same tools.
 
-If the text of a known list occurs in the line, a mark is parsed in its place. Only if the mark then stands at
-`responses_create_params.tools` was that the list; otherwise the whole line is parsed. So the result does not depend on
+If the text of a known list occurs in the line, a mark is parsed in its place. The text was that list only if the mark
+then appears at `responses_create_params.tools`; otherwise the whole line is parsed. So the result does not depend on
 where the text was found.
 """
 
@@ -15,10 +15,10 @@ from uuid import uuid4
 from gym_conformance.contract.dataset_rows import Source
 from gym_conformance.drift.definitions import Definitions
 
-#: How many bytes of text are kept, and how many texts in a row may go unused before no more are kept.
+#: How many bytes of text are kept, and after how many unused texts in a row no more are kept.
 KEPT, IN_VAIN = 8_000_000, 2_000
 
-#: Bytes of a text by which it is looked up; texts that begin alike are tried one by one, and only so many of them.
+#: Bytes of a text by which it is looked up, and how many texts with the same prefix are tried, one by one.
 _PREFIX, _ALIKE = 192, 16
 
 _KEY = re.compile(rb'"tools"\s*:\s*')
@@ -32,10 +32,10 @@ class _Seen:
 
 
 class Repeats:
-    """Parses the lines of a dataset and gives the tools of those that `counts` to `definitions`.
+    """Parses the lines of a dataset, and passes the tools of those that `counts` selects to `definitions`.
 
-    Rows that share a tools list share one object: it is not to be changed. `number` stands for the list of the last
-    line: equal for equal lists, and -1 where it is not known.
+    Rows with the same tools list share one object, which must not be modified. `number` identifies the list of the last
+    line: equal for equal lists, -1 if unknown.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Repeats:
         self._mark_text = f'"{self._mark}"'.encode()
 
     def read(self, line: bytes, source: Source) -> Any:
-        """The line's JSON value, whatever it is.
+        """The line's JSON value, of any type.
 
         Raises:
             ValueError: as `parse` does.
@@ -98,7 +98,7 @@ class Repeats:
             self._learnt += 1
             seen = _Seen(text[:end].encode(), tools, number)
             alike = self._seen.pop(rest[:_PREFIX], [])
-            self._seen[rest[:_PREFIX]] = [seen, *alike[: _ALIKE - 1]]  # the newest prefix stands last
+            self._seen[rest[:_PREFIX]] = [seen, *alike[: _ALIKE - 1]]  # the newest prefix comes last
             self._size += len(seen.text) - sum(len(each.text) for each in alike[_ALIKE - 1 :])
             while self._size > KEPT and len(self._seen) > 1:
                 oldest = self._seen.pop(next(iter(self._seen)))

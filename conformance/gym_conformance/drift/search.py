@@ -9,10 +9,11 @@ from typing import Any
 from gym_conformance.drift.argument_places import Places
 from gym_schemas import Acceptance, Schema, SchemaRefusal, Way, boundary_values, constants, distance, identity, subtract
 
-#: Properties of all values that are tried to make refused ones shorter: of thousands, each would be left out in turn.
+#: A bound on the properties of all values tried while making refused ones smaller: of thousands, each would be removed
+#: in turn.
 _WORK = 1_000_000
 
-#: The objections to a value; none if it is accepted.
+#: The refusals of a value; none if it is accepted.
 Refusals = Callable[[Any], list[SchemaRefusal]]
 
 #: Called between the steps of a search, which it ends by raising: a thousand arguments may take a minute.
@@ -38,7 +39,7 @@ def candidates(source: Schema, targets: Iterable[Schema], go_on: GoOn = without_
     allowed = Acceptance(source)
     targets = list(targets)
     gaps = [gap for target in targets if (gap := subtract(source, target)) is not None]
-    hints = constants(targets[-1])  # the two schemas are most likely to differ at these
+    hints = constants(targets[-1])  # the two schemas most likely differ at these
     found: dict[str, Any] = {}
     for schema in (*gaps, source):
         for value in boundary_values(schema, hints):
@@ -51,7 +52,7 @@ def candidates(source: Schema, targets: Iterable[Schema], go_on: GoOn = without_
 def refused(
     values: Iterable[Any], source: Schema, places: Places, refusals_of: Refusals, go_on: GoOn = without_end
 ) -> dict[str, RefusedValue]:
-    """For each place, the smallest of the values of `source` that are refused there, made smaller still."""
+    """For each place, the smallest of the `source` values refused there, minimized."""
     allowed = Acceptance(source)
     found: dict[str, tuple[tuple[int, int, str], RefusedValue]] = {}
     for value in values:
@@ -67,7 +68,7 @@ def refused(
 
 
 def nearest(value: Any, others: Iterable[Any]) -> Any | None:
-    """The one of the others that differs least from the value, None where there is none."""
+    """The one of the others that differs least from the value; None if there are none."""
     return min(others, key=lambda other: (distance(value, other), *_size(other)), default=None)
 
 
@@ -82,13 +83,13 @@ def _size(value: Any) -> tuple[int, str]:
 
 @dataclass
 class _Work:
-    """What may still be tried."""
+    """The work left to spend."""
 
     go_on: GoOn
     left: int = _WORK
 
     def allows(self, value: Any) -> bool:
-        """Whether there is enough for one more value."""
+        """Whether enough is left for one more value."""
         self.go_on()
         self.left -= 1 + (len(value) if isinstance(value, dict | list) else 0)
         return self.left > 0
@@ -97,7 +98,7 @@ class _Work:
 def _smaller(
     one: RefusedValue, places: Places, allowed: Acceptance, refusals_of: Refusals, work: _Work
 ) -> RefusedValue:
-    """Leave out whatever the refusal does not need, as far as that is found with so much work."""
+    """Remove whatever the refusal does not need, as far as the work allows."""
     shrunk = True
     while shrunk:
         shrunk = False
@@ -110,7 +111,7 @@ def _smaller(
 
 
 def _refused_there(one: RefusedValue, refusals: list[SchemaRefusal], places: Places) -> SchemaRefusal | None:
-    """The first refusal at the same place: as a rule it is reached by the same way, so those are looked at first."""
+    """The first refusal at the same place, trying the same path first, since it usually leads there."""
     ordered = sorted(refusals, key=lambda refusal: refusal.way != one.way)
     return next((refusal for refusal in ordered if _path(places, refusal) == one.path), None)
 

@@ -1,8 +1,8 @@
 """The tools that a server serves, as its OpenAPI document or its MCP `tools/list` describes them.
 
-FastAPI of any version (OpenAPI 3.0 with pydantic 1, 3.1 with pydantic 2) says: a JSON body as `requestBody`, none where
-the handler takes no model (it may still read the request itself), and `parameters` where a plain argument of the
-handler is read from the query string.
+FastAPI of any version (OpenAPI 3.0 with pydantic 1, 3.1 with pydantic 2) declares a JSON body as `requestBody`; none if
+the handler takes no model (it may still read the request itself); and `parameters` if a plain argument of the handler
+is read from the query string.
 """
 
 import json
@@ -22,7 +22,7 @@ _COMPONENTS = "#/components/schemas/"
 _SHALLOW = 5  # levels
 _JSON_REPLY = ("200", "201", "2XX", "default")
 
-#: What FastAPI writes for a response class of the author's own, whatever its replies are; a declared text has a title.
+#: What FastAPI writes for the author's own response class, whatever it returns; a declared text has a title.
 _UNDECLARED: Final = {"type": "string"}
 
 
@@ -31,14 +31,14 @@ class ServedTool:
     """One tool of the server.
 
     Attributes:
-        name: as a tool call would name it.
-        request: the modern JSON Schema of the body, None where the document declares no JSON body.
-        response: the modern JSON Schema of a reply, None where it declares none.
-        description: of the route.
-        other_body: the media type of the body that is asked instead of JSON, such as a form.
-        elsewhere: required parameters that are read from the query, a header or a cookie, by where they are read.
+        name: its name in a tool call.
+        request: the modern JSON Schema of the body; None if the document declares no JSON body.
+        response: the modern JSON Schema of a reply; None if none is declared.
+        description: the route's description.
+        other_body: the media type of the body expected instead of JSON, such as a form.
+        elsewhere: required parameters in the query, a header or a cookie, by location.
         route: the path; "" for a tool of an MCP server.
-        too_large: why its schemas are too large to be read, in which case they are None; "" where they are not.
+        too_large: why its schemas are too large to be read, in which case they are None; otherwise "".
     """
 
     name: str
@@ -52,25 +52,25 @@ class ServedTool:
 
     @property
     def arguments(self) -> Schema:
-        """What is known of a call's arguments: an object, and of the request schema."""
+        """The schema of a call's arguments: an object that also satisfies the request schema."""
         document = Document(self.request if self.request is not None else {})
         node, defs = document.root, document.defs
         branches = node.get("anyOf") if isinstance(node, dict) else None
-        if isinstance(branches, list):  # an optional body: a call always sends an object
+        if isinstance(branches, list):  # an optional body; a call always sends an object
             kept = [one for one in branches if not (isinstance(one, dict) and one.get("type") == "null")]
             node = {**node, "anyOf": kept} if len(kept) != 1 else kept[0]
         return {**node, "$defs": defs} if isinstance(node, dict) and defs else node
 
 
 class Components:
-    """The schemas that the routes of a document share; what several of them ask for is made once."""
+    """The schemas that the routes of a document share, each converted once."""
 
     def __init__(self, schemas: Mapping[str, Any]) -> None:
         self._schemas = schemas
         self._made: dict[str, Schema] = {}
 
     def embedded(self, schema: Schema) -> Schema:
-        """The schema as an upgraded document of its own, with the components that it uses in its `$defs`.
+        """The schema as a modern standalone document, with the components that it uses in its `$defs`.
 
         Raises:
             TooLarge: it is too large to be compared.
@@ -108,12 +108,12 @@ class Components:
 
 
 def _is_short(schema: Schema) -> bool:
-    """Whether the schema hardly says more than which component it is."""
+    """Whether the schema says hardly more than which component it is."""
     return not (isinstance(schema, dict) and {"properties", "items"} & schema.keys()) and depth(schema) < _SHALLOW
 
 
 def served_tools(document: object) -> dict[str, ServedTool]:
-    """The tools of an OpenAPI document, by name; neither framework routes nor routes with a path parameter."""
+    """The tools of an OpenAPI document, by name, without framework routes and routes with a path parameter."""
     api = read_openapi(document)
     components = Components(_object(_object(api.document.get("components")).get("schemas")))
     tools = {}
@@ -125,7 +125,7 @@ def served_tools(document: object) -> dict[str, ServedTool]:
 
 
 def catch_all(document: object) -> ServedTool | None:
-    """What a route for every tool (`/{path}`) declares of any call's body; None where it declares nothing."""
+    """What a route for every tool (`/{path}`) declares about any call's body; None if it declares nothing."""
     api = read_openapi(document)
     components = Components(_object(_object(api.document.get("components")).get("schemas")))
     route = next(iter(sorted(api.catch_alls)), None)

@@ -1,4 +1,4 @@
-"""Is a tool definition sound in itself? What a policy is shown should be JSON Schema, and should mean what it says."""
+"""Is a tool definition sound in itself? What a policy sees should be JSON Schema, and should mean what it says."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,12 +11,12 @@ from gym_conformance.drift.strict import Problem, not_strict
 from gym_conformance.drift.tool_drift import Drift, DriftKind, Weight
 from gym_schemas import Acceptance, Document, Way, depth, pointer, too_large, upgrade, walk
 
-#: Deeper schemas than this are not compared.
+#: Deeper schemas are not compared.
 DEPTH = 60
 
 
 def unsound(definition: Definition, *, names: bool = True) -> tuple[Drift, ...]:
-    """What is wrong with the definition alone, with its name only if so asked; a missing description is only a note."""
+    """What is wrong with the definition alone; with its name only if `names`. A missing description is only a note."""
     problems = list(_name(definition)) if names else []
     broken = not_json_schema(definition)
     if broken:
@@ -32,7 +32,7 @@ def unsound(definition: Definition, *, names: bool = True) -> tuple[Drift, ...]:
 
 
 def not_json_schema(definition: Definition) -> Problem | None:
-    """Why the parameters are no JSON Schema for a call's arguments, None where they are."""
+    """Why the parameters are not a JSON Schema for a call's arguments; None if they are."""
     parameters = definition.parameters
     if parameters is None:
         return None
@@ -40,7 +40,8 @@ def not_json_schema(definition: Definition) -> Problem | None:
         return Problem((), f"its parameters are {type(parameters).__name__}, not a JSON Schema object")
     if depth(parameters) > DEPTH:
         return Problem((), f"its parameters are nested more than {DEPTH} levels deep")
-    # A definition that names its draft is held to it; else the newest counts, and draft 7, which most tools write.
+    # A definition that names its draft must satisfy it; otherwise the newest one counts, and draft 7, which most tools
+    # use.
     errors = [error for meta in _drafts(parameters) if (error := _meta_error(meta)) is not None]
     if len(errors) == len(_drafts(parameters)):
         return errors[0]
@@ -93,7 +94,7 @@ def _inside(definition: Definition) -> Iterator[Problem]:
 
 
 def _required(way: Way, node: Any) -> Iterator[Problem]:
-    """A name that is required where the object does not name it is a slip, unless something else names it."""
+    """A required name that the object does not define is a slip, unless something else defines it."""
     named = node.get("properties")
     if not isinstance(node.get("required"), list):
         return
@@ -128,7 +129,7 @@ def _allows(schema: Any, value: Any) -> bool:
     try:
         return Acceptance(schema).accepts(value)
     except ValueError:
-        return True  # a part that cannot stand alone is judged with the whole
+        return True  # a part that is invalid alone is judged with the whole
 
 
 def _drift(definition: Definition, problem: Problem, weight: Weight) -> Drift:

@@ -1,4 +1,4 @@
-"""One spelling for schemas that say the same, so that a newer FastAPI or pydantic changes nothing in a lock file."""
+"""One spelling for equivalent schemas, so that a newer FastAPI or pydantic changes nothing in a lock file."""
 
 from typing import Any
 
@@ -9,9 +9,9 @@ _TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", type(
 
 
 def plain(schema: Schema, *, descriptions: bool = True) -> Schema:
-    """The schema without titles, with `required` sorted, and without what another keyword says already.
+    """The schema without titles and redundant keywords, with `required` sorted.
 
-    Without the descriptions too, if so asked.
+    With `descriptions=False`, descriptions are removed too.
     """
 
     def spell(node: dict[str, Any]) -> Schema:
@@ -21,7 +21,7 @@ def plain(schema: Schema, *, descriptions: bool = True) -> Schema:
             node["required"] = sorted(required, key=str)
         if node.get("additionalProperties") is True and "properties" not in node:
             del node["additionalProperties"]
-        if "const" in node:  # a Literal of one: the versions add its type, its enum, or neither
+        if "const" in node:  # a one-member Literal: versions add its type, its enum, or neither
             if node.get("enum") == [node["const"]]:
                 del node["enum"]
             if node.get("type") == _TYPES.get(type(node["const"])):

@@ -1,4 +1,4 @@
-"""`strict: true` and what it demands of a schema.
+"""`strict: true` and what it requires of a schema.
 
 Source: https://platform.openai.com/docs/guides/structured-outputs, "Supported schemas": every object forbids other
 properties and requires all of its own; an optional argument is one that may be null; some keywords are not supported.
@@ -22,7 +22,7 @@ Parts = Sequence[tuple[Way, Mapping[str, Any]]]
 
 
 class Problem(NamedTuple):
-    """What is wrong with a definition: where in its parameters, what, and how far it goes where that is to be said."""
+    """What is wrong with a definition: where in its parameters, what, and its extent if that is stated."""
 
     where: Way
     what: str
@@ -30,7 +30,7 @@ class Problem(NamedTuple):
 
 
 def not_strict(schema: Mapping[str, Any]) -> Iterator[Problem]:
-    """What in the schema is not strict, each rule once: the first place, and in how many."""
+    """What in the schema is not strict: each rule once, with the first place and the number of places."""
     if "anyOf" in schema:
         yield Problem(("anyOf",), "strict is true, but its root is a union, which strict does not allow")
     parts = list(walk(schema))
@@ -45,7 +45,7 @@ def not_strict(schema: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _found(parts: Parts, names_in: Callable[[Mapping[str, Any]], list[str]]) -> tuple[list[Way], list[str]]:
-    """The parts of a schema in which there are such names, and the names, each once."""
+    """The parts of a schema that contain such names, and the distinct names."""
     found = {way: names for way, node in parts if (names := names_in(node))}
     return list(found), list(dict.fromkeys(name for names in found.values() for name in names))
 

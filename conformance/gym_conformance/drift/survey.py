@@ -24,17 +24,17 @@ def survey(
     executed: bool,
     go_on: GoOn = without_end,
 ) -> tuple[Drift, ...]:
-    """Everything that can be said without a live server: breaking first, then by tool and argument.
+    """Everything that can be found without a live server: breaking drift first, then by tool and argument.
 
-    Whether a tool's name is legal is not asked here.
+    Whether a tool's name is legal is not judged here.
 
     Args:
-        definitions: of all rows.
-        served: by name; None where the server does not say what it serves, as a catch-all: then only the rows
-            themselves are judged.
-        executed: whether the env's agent posts the policy's calls to this server. It does not where calls are only
-            graded, or where another server runs them (rdkit_chemistry beside ns_tools, 0.4.0): then none is missing.
-        go_on: called between the steps, and ends the survey by raising.
+        definitions: the definitions of all rows.
+        served: the served tools by name; None if the server does not say what it serves, as a catch-all does. Then only
+            the rows themselves are judged.
+        executed: whether the env's agent posts the policy's calls to this server. It does not if calls are only graded,
+            or if another server runs them (rdkit_chemistry with ns_tools, 0.4.0); then no tool is missing.
+        go_on: called between the steps; ends the survey by raising.
     """
     by_name = grouped(lambda one: one.name, definitions)
     found: list[Drift] = []
@@ -52,7 +52,7 @@ def survey(
 
 
 def undeclared_result(served: ServedTool, reply: Any, call: Witness | None = None) -> Drift | None:
-    """Drift between a reply (parsed JSON of a 200) and the response schema, None where it matches or there is none."""
+    """Drift between a reply (parsed JSON of a 200) and the response schema; None if it matches or there is none."""
     if served.response is None:
         return None
     try:
@@ -72,7 +72,7 @@ def undeclared_result(served: ServedTool, reply: Any, call: Witness | None = Non
 
 
 def _merged(found: Iterable[Drift]) -> Iterable[Drift]:
-    """Several definitions of one name that drift alike are one drift, with the rows of all."""
+    """Merge the equal drift of several definitions of one name into one, with the rows of all."""
     merged: dict[tuple[str, ...], Drift] = {}
     for one in found:
         key: tuple[str, ...] = (one.kind, one.weight, one.certainty, one.tool, one.path, one.problem)

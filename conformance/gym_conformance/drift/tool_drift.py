@@ -19,10 +19,11 @@ class Weight(StrEnum):
 
 
 class Certainty(StrEnum):
-    """Whether both schemas, read by a validator, confirm the drift; asking the live server is a further step.
+    """Whether a validator confirms the drift from both schemas; trying the live server is a further step.
 
     SHOWN: the witness satisfies one schema and not the other, even after every conversion that pydantic's lax mode
-    might make. UNKNOWN: it could be neither shown nor ruled out; no gate should fail because of it before it was tried.
+    might make. UNKNOWN: it was neither shown nor ruled out, so no gate should fail because of it before it was tried
+    live.
     """
 
     SHOWN = "shown"
@@ -30,7 +31,7 @@ class Certainty(StrEnum):
 
 
 class DriftKind(StrEnum):
-    """What sort of drift; the ids are permanent."""
+    """The kind of drift; the ids are permanent."""
 
     TOOL_MISSING = "tool-missing"
     ARGUMENT_REFUSED = "argument-refused"
@@ -72,22 +73,22 @@ class Drift:
     """One difference.
 
     Attributes:
-        kind: what sort; its id is permanent.
+        kind: the kind; its id is permanent.
         tool: the tool's name.
-        message: what differs, in an env author's words. It quotes schemas and values as they came: escape it.
+        message: what differs, in an env author's words. It quotes schemas and values verbatim, so escape it.
         path: the argument, as a JSON pointer into the call's arguments with `*` for any index or key; "" is the call.
             For an unsound definition it points into its `parameters`.
         weight: breaking, warning or note.
-        problem: of an unsound definition, what is wrong with it, wherever and however often; else "".
-        certainty: shown, or unknown where the comparison could not tell.
+        problem: for an unsound definition, what is wrong with it, regardless of where and how often; otherwise "".
+        certainty: shown, or unknown if the comparison could not tell.
         sources: the first places that declare the tool.
         count: how many rows declare it.
-        definition: the declared schema at `path`, None where there is none.
-        served: the server's schema at `path`, None where there is none.
-        witness: a call's arguments. Refused: the definition allows them, the server refuses them. Ignored: they carry
-            the argument. Widened, unoffered: the server takes them, the definition does not allow them. None if none.
-        counterpart: arguments that both sides take and that differ as little as can be; for an ignored argument only
-            in it.
+        definition: the declared schema at `path`, or None.
+        served: the server's schema at `path`, or None.
+        witness: a call's arguments, or None. Refused: the definition allows them, the server refuses them. Ignored:
+            they contain the argument. Widened, unoffered: the server accepts them, the definition does not allow them.
+        counterpart: arguments that both sides accept and that differ as little as possible; for an ignored argument,
+            only in it.
     """
 
     kind: DriftKind
@@ -106,7 +107,7 @@ class Drift:
 
     @property
     def shown(self) -> bool:
-        """Whether the schemas bear it out."""
+        """Whether the schemas prove it."""
         return self.certainty is Certainty.SHOWN
 
     def __str__(self) -> str:

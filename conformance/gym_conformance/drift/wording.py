@@ -1,4 +1,4 @@
-"""How drift is described to an env's author."""
+"""How drift is worded for an env's author."""
 
 import json
 from typing import Any
@@ -11,7 +11,7 @@ _SHORT = 120
 
 
 def why_refused(one: RefusedValue, refusal: SchemaRefusal, ours: Places, theirs: Places) -> str:
-    """Why the server refuses what the definition allows; `refusal` is by the letter of its schema."""
+    """Why the server refuses what the definition allows; `refusal` is that of its schema as written."""
     if refusal.missing:
         name = argument(one.path)
         if ours.names(one.way):
@@ -23,17 +23,17 @@ def why_refused(one: RefusedValue, refusal: SchemaRefusal, ours: Places, theirs:
 
 
 def argument(path: str) -> str:
-    """The path of an argument as an author would name it."""
+    """The path of an argument as an author would write it."""
     return path.removeprefix("/").replace("~1", "/").replace("~0", "~") or "the call"
 
 
 def short(value: Any) -> str:
-    """A JSON value or a text, cut to a readable length."""
+    """A JSON value or a text, shortened to a readable length."""
     text = value if isinstance(value, str) else json.dumps(value)
     return text if len(text) <= _SHORT else f"{text[:_SHORT]}..."
 
 
 def told_apart(ours: Any, theirs: Any) -> bool:
-    """Whether both sides have a description, and these differ by more than white space."""
+    """Whether both sides have a description, and these differ in more than white space."""
     texts = [str(one.get("description") or "") if isinstance(one, dict) else "" for one in (ours, theirs)]
     return all(texts) and texts[0].split() != texts[1].split()

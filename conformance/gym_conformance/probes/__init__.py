@@ -1,1 +1,1 @@
-"""Drift asked of the live server: what two schemas cannot settle, an exchange does."""
+"""Drift checked against the live server: an exchange settles what two schemas cannot."""

@@ -1,4 +1,4 @@
-"""The calls with which a probe asks the live server: each in a session of its own."""
+"""The calls with which a probe asks the live server, each in its own session."""
 
 from typing import Any
 
@@ -11,14 +11,14 @@ from gym_conformance.session.exchange import Reply, reply_of
 
 
 class NoSession(Exception):
-    """The row is not seeded, which is another check's finding: nothing can be tried without `a session`."""
+    """The row could not be seeded, which is another check's finding: nothing can be tried without `a session`."""
 
 
 async def opened(gym: Gym, channel: Channel, row: Row, habit: CookieHabit = CookieHabit.REPLACING) -> Session:
-    """A seeded session.
+    """Open a seeded session.
 
     Raises:
-        NoSession: the server does not take the seed.
+        NoSession: the server refuses the seed.
     """
     session = gym.contract.session(channel, row, habit)
     status = reply_of(await session.seed()).status
@@ -31,7 +31,7 @@ async def ask(gym: Gym, channel: Channel, row: Row, tool: str, arguments: Any) -
     """Call the tool once, in a fresh session of the row.
 
     Raises:
-        NoSession: the server does not take the seed.
+        NoSession: the server refuses the seed.
     """
     session = await opened(gym, channel, row)
     return reply_of(await session.call(Call(tool, arguments)))

@@ -1,4 +1,4 @@
-"""Where a tool is called in what is known to mean something: a row's session, after the calls that come before."""
+"""Places in which a call of a tool is known to be meaningful: a row's session, after certain calls."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ from gym_conformance.trajectories.followed import followed, parsed
 from gym_conformance.trajectories.trajectory import Trajectory, resolve
 from gym_schemas import same, scalars
 
-#: How many recorded calls are made again, and calls that may come before one.
+#: How many recorded calls are repeated, and how many calls may precede one.
 _PLACES, _BEFORE = 4, 24
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where the tool is called: the session of a row, after the calls that a recorded rollout made before its own.
+    """A place for a call of the tool: a row's session, after the calls that a recorded rollout made before its own.
 
-    `base` are the arguments there, and `output` what is recorded of them, None where nothing is.
+    `base` has the arguments used there, and `output` the recorded result, or None.
     """
 
     gym: Gym
@@ -34,10 +34,10 @@ class Place:
     output: Any = None
 
     async def ask(self, arguments: Any, row: Row | None = None) -> tuple[Any, Reply]:
-        """The answer to the call in a session of its own, and the arguments as sent.
+        """Make the call in its own session; returns the arguments as sent, and the reply.
 
         Raises:
-            NoSession: the server does not take the seed.
+            NoSession: the server refuses the seed.
         """
         session = await opened(self.gym, self.channel, row or self.row)
         replies: list[Any] = []
@@ -49,9 +49,9 @@ class Place:
 
 
 def recorded_places(gym: Gym, channel: Channel, tool: str, told: str = "") -> list[Place]:
-    """The first recorded call of the tool in each rollout, as far as they differ, the earliest first.
+    """The first recorded call of the tool in each rollout, the earliest first, without duplicates.
 
-    Where an argument's name is `told`, the first whose value of it stood in an earlier output, as a cursor does.
+    If `told` names an argument, the first call whose value for it occurred in an earlier output, as a cursor does.
     """
     found: dict[str, Place] = {}
     for row, rollouts in gym.recorded.items():

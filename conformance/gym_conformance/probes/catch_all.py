@@ -1,7 +1,7 @@
-"""A catch-all server says nothing of its tools: how it answers what it does not know is learned from it.
+"""Drift of a catch-all server, which publishes nothing about its tools, learned from how it answers the unknown.
 
-Its answer to a tool or an argument that does not exist is compared with its answers to those that rows declare:
-the same words, but for the name, mean that it does not know these either.
+Its answers to a nonexistent tool or argument are compared with its answers to declared ones: the same words, except for
+the name, mean that it does not know those either.
 """
 
 import re
@@ -23,12 +23,12 @@ from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.unserved import NO_SUCH_TOOL
 from gym_schemas import Document, boundary_values, properties_of
 
-#: An answer without such a word is no refusal: a server may acknowledge whatever it is sent.
+#: A reply without such a word is not a refusal: a server may acknowledge whatever it is sent.
 _REFUSAL: Final = re.compile(
     r"error|unknown|invalid|no such|not (?:found|a |known|supported|recogni)|unexpected|no tool", re.IGNORECASE
 )
 
-#: What can be said of a tool alone, where its name is not said.
+#: Wording that can only refer to a tool, even if the name is missing.
 _NO_TOOL: Final = re.compile(
     r"(?:unknown|invalid|no such) (?:tool|function)|(?:tool|function) (?:is )?(?:not |un)(?:found|known)", re.IGNORECASE
 )
@@ -36,13 +36,13 @@ _NO_TOOL: Final = re.compile(
 #: Calls of one tool that must all be answered like an unknown tool's.
 _CALLS: Final = 4
 
-#: Stands for the name in what is compared.
+#: Replaces the name in texts that are compared.
 _NAME: Final = "\0"
 
 
 @dataclass(frozen=True)
 class Unknown:
-    """An argument that the server does not know: two calls, and what it answered to the one that has it."""
+    """An argument that the server does not know: two calls, and the reply to the one that contains it."""
 
     name: str
     call: Any
@@ -50,10 +50,10 @@ class Unknown:
 
 
 async def knows_tool(gym: Gym, channel: Channel, definition: Definition) -> bool:
-    """Whether some call of the tool is answered differently from a call of a tool that does not exist.
+    """Whether any call of the tool is answered differently from a call of a nonexistent tool.
 
     Raises:
-        NoSession: the server does not take the seed.
+        NoSession: the server refuses the seed.
         ServerFault: the server does not answer.
     """
     row = gym.row_for(definition)
@@ -67,10 +67,10 @@ async def knows_tool(gym: Gym, channel: Channel, definition: Definition) -> bool
 
 
 async def unknown_argument(gym: Gym, channel: Channel, definition: Definition) -> Unknown | None:
-    """An argument that the definition offers and the server does not know, if one shows.
+    """An argument that the schema offers but the server does not know, if one can be shown.
 
     Raises:
-        NoSession: the server does not take the seed.
+        NoSession: the server refuses the seed.
         ServerFault: the server does not answer.
     """
     session = await opened(gym, channel, gym.row_for(definition), CookieHabit.COLLECTING)
@@ -93,7 +93,7 @@ async def unknown_argument(gym: Gym, channel: Channel, definition: Definition) -
 
 
 def _calls(gym: Gym, definition: Definition) -> Iterator[Any]:
-    """Recorded calls of the tool, then calls that its definition offers, the smallest first."""
+    """Recorded calls of the tool, then calls that its schema allows, the smallest first."""
     yield from (
         dict(call.arguments) for _, calls in gym.recorded_calls for call in calls if call.name == definition.name
     )
@@ -102,13 +102,13 @@ def _calls(gym: Gym, definition: Definition) -> Iterator[Any]:
 
 
 def _refuses(stranger: Reply, strange: str) -> bool:
-    """Whether the answer to what nobody serves is a refusal that names it, or that can be of nothing else."""
+    """Whether the reply to something nonexistent is a refusal that names it, or can refer to nothing else."""
     words = _REFUSAL if strange in stranger.text else _NO_TOOL
     return not is_crash(stranger.status) and bool(words.search(stranger.text.replace(strange, _NAME)))
 
 
 def _alike(reply: Reply, name: str, stranger: Reply, strange: str) -> bool:
-    """Whether both are refused in the same words, but for the name."""
+    """Whether both are refused in the same words, except for the name."""
     if reply.status != stranger.status or not _refuses(stranger, strange):
         return False
     return stranger.text.replace(strange, _NAME) == reply.text.replace(name, _NAME)

@@ -1,4 +1,4 @@
-"""Drift as the reports show it: a difference between schemas, and what the live server said to its witness."""
+"""Drift as reports show it: a difference between schemas, and the live server's reply to its witness."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -8,10 +8,10 @@ from gym_conformance.drift.tool_drift import Certainty, Drift, Weight
 from gym_conformance.probes.live_answer import NOTHING_TRIED, Live, LiveAnswer
 from gym_conformance.redaction import NO_SECRETS, Secrets
 
-#: What a breaking drift weighs that the live server does not confirm: nothing is claimed that was not seen.
+#: The weight of breaking drift that the live server does not confirm: only what was observed is claimed.
 _DEMOTED: Final = {LiveAnswer.NOT_CONFIRMED: Weight.NOTE, LiveAnswer.NOT_TRIED: Weight.WARNING}
 
-#: What holds words of the rows or of the server.
+#: Fields that contain text from the rows or the server.
 _FREE: Final = ("tool", "message", "argument", "declared", "served", "witness", "detail")
 
 
@@ -20,18 +20,18 @@ class DriftRow:
     """One row of the drift table.
 
     Attributes:
-        kind: what sort of difference, such as "argument-refused".
-        weight: how much it weighs.
+        kind: the kind of difference, such as "argument-refused".
+        weight: how serious it is.
         tool: the tool's name.
         message: the difference, in one line.
         argument: a path into the arguments; '' for the tool as a whole.
-        certainty: whether the schemas alone bear it out.
-        sources: where the tool is declared, FILE:LINE each.
-        declared: the JSON Schema that the rows show to the policy; None where there is none.
-        served: the JSON Schema that the server takes; None where there is none.
-        witness: arguments that one side accepts and the other refuses; None where there are none.
-        live: what came of the witness.
-        detail: what the live server said to the witness, or why it was not asked.
+        certainty: whether the schemas alone prove it.
+        sources: where the tool is declared, as FILE:LINE.
+        declared: the JSON Schema that the rows show to the policy, or None.
+        served: the JSON Schema that the server accepts, or None.
+        witness: arguments that one side accepts and the other refuses, or None.
+        live: the result of trying the witness.
+        detail: the live server's reply to the witness, or why it was not tried.
     """
 
     kind: str
@@ -49,7 +49,7 @@ class DriftRow:
 
     @classmethod
     def of(cls, drift: Drift, live: Live = NOTHING_TRIED) -> "DriftRow":
-        """The row for a drift; `live` says what came of its witness, and may make it weigh less."""
+        """The row for a drift; `live` is the result of trying its witness, which may lower its weight."""
         return cls(
             drift.kind.value,
             _weight(drift, live.said),
@@ -67,11 +67,11 @@ class DriftRow:
 
     @property
     def breaks(self) -> bool:
-        """Whether it spoils rollouts."""
+        """Whether the drift spoils rollouts."""
         return self.weight is Weight.BREAKING
 
     def as_json(self, secrets: Secrets = NO_SECRETS) -> dict[str, Any]:
-        """A JSON object of plain types, without the secrets; a schema or witness that is not there is left out."""
+        """A JSON object of plain types with secrets removed; a missing schema or witness is left out."""
         free = {name: secrets.redact_json(getattr(self, name)) for name in _FREE}
         plain = {
             "weight": self.weight.value,

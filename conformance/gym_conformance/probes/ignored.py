@@ -1,4 +1,4 @@
-"""Does the live server drop an argument unread? Two calls that differ only there then come to the same."""
+"""Does the live server ignore an argument? Two calls that differ only there then have the same effect."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -17,33 +17,33 @@ from gym_conformance.trajectories.execute import run
 from gym_conformance.trajectories.outcome import Outcome, compared, differences, volatile
 from gym_conformance.trajectories.trajectory import Trajectory
 
-#: Known values that are put in the place of another.
+#: Known values that replace an argument's value.
 _KNOWN: Final = 2
 
-#: Calls that are made afterwards, to see what the call has changed.
+#: Calls made afterwards, to see what the call has changed.
 _AFTER: Final = 4
 
-#: The tool call among the steps of an outcome: after the seed.
+#: The index of the tool call among an outcome's steps, after the seed.
 _CALL: Final = 1
 
 
-#: No JSON: a handler that answers it as it answers a call reads no body at all.
+#: Invalid JSON: a handler that answers it like a call does not read the body.
 _BROKEN: Final = b'{"a": '
 
 
 class _Refused(Live):
-    """The server does not take a call, so that it shows nothing."""
+    """The server refuses a call, so it shows nothing."""
 
 
 async def is_ignored(gym: Gym, channel: Channel, drift: Drift, known: Sequence[Any]) -> Live:
-    """Compare pairs of calls that differ only in the argument: reply, later reads and reward.
+    """Compare pairs of calls that differ only in the argument, by reply, later reads and reward.
 
-    Pairs that the server refuses say nothing, where it takes another one; `known` are arguments that it is known to take.
-    What differs already between two runs of one call is not compared. Where the server declares no body, it must
-    also answer a body that is no JSON in the same way, so that it is known to read none.
+    A refused pair says nothing if another pair is accepted. `known` has arguments that the server is known to accept.
+    What already differs between two runs of the same call is not compared. If the server declares no body, it must also
+    answer a body of invalid JSON in the same way, which proves that it does not read it.
 
     Raises:
-        NoSession: the server does not take the seed.
+        NoSession: the server refuses the seed.
         ServerFault: the server does not answer.
     """
     if drift.witness is None or drift.counterpart is None:
@@ -66,7 +66,7 @@ async def is_ignored(gym: Gym, channel: Channel, drift: Drift, known: Sequence[A
 def _pairs(
     gym: Gym, drift: Drift, witness: Witness, counterpart: Witness, known: Sequence[Any]
 ) -> Iterator[tuple[Any, Any]]:
-    """The calls that were found, and recorded and known calls with the argument put in: those mean something."""
+    """The witnesses, and recorded and known calls with the argument added, since those are meaningful."""
     yield witness.value, counterpart.value
     name = drift.path.removeprefix("/")
     if "/" in name or "~" in name or not isinstance(witness.value, dict) or name not in witness.value:
@@ -79,7 +79,7 @@ def _pairs(
 
 
 def _put_in(calls: Iterable[Mapping[str, Any]], name: str, value: Any, counterpart: Any) -> Iterator[tuple[Any, Any]]:
-    """The calls with a value as that argument, each beside it with the counterpart's, or without one."""
+    """The calls with this value for the argument, each paired with one with the counterpart's value, or without it."""
     for arguments in calls:
         bare = {key: each for key, each in arguments.items() if key != name}
         other = counterpart.get(name) if isinstance(counterpart, dict) else None
@@ -87,7 +87,7 @@ def _put_in(calls: Iterable[Mapping[str, Any]], name: str, value: Any, counterpa
 
 
 async def _told_apart(gym: Gym, channel: Channel, row: Row, tool: str, pair: tuple[Any, Any]) -> Live | None:
-    """Why the pair does not show it; None where it does."""
+    """Why the pair does not show that the argument is ignored; None if it does."""
     later = _later(gym, row, tool)
     first, again, other = [
         await run(gym, channel, Trajectory(row, (Call(tool, arguments), *later)))
@@ -113,7 +113,7 @@ async def _told_apart(gym: Gym, channel: Channel, row: Row, tool: str, pair: tup
 
 
 def _later(gym: Gym, row: Row, tool: str) -> tuple[Call, ...]:
-    """Calls that may show what changed: those of a recorded rollout, else the tools that need no arguments."""
+    """Calls that may show what changed: those of a recorded rollout, or else tools that need no arguments."""
     recorded = next((calls for its_row, calls in gym.recorded_calls if its_row is row), ())
     if recorded:
         return recorded[:_AFTER]
@@ -122,7 +122,7 @@ def _later(gym: Gym, row: Row, tool: str) -> tuple[Call, ...]:
 
 
 async def _reads_body(gym: Gym, channel: Channel, row: Row, drift: Drift) -> Live | None:
-    """What shows that the handler reads the body though it declares none; None where nothing does."""
+    """Evidence that the handler reads the body though it declares none, or None."""
     session = await opened(gym, channel, row)
     broken = reply_of(await session.call_raw(drift.tool, _BROKEN))
     if is_success(broken.status):

@@ -1,4 +1,4 @@
-"""What the live server said to a drift's witness. Pure."""
+"""The live server's answer to a drift's witness. Pure."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -6,7 +6,7 @@ from typing import Final
 
 
 class LiveAnswer(StrEnum):
-    """What came of a witness; as the reports show it."""
+    """The result of trying a witness, as reports show it."""
 
     CONFIRMED = "confirmed"
     NOT_CONFIRMED = "not confirmed"
@@ -16,9 +16,10 @@ class LiveAnswer(StrEnum):
 
 @dataclass(frozen=True)
 class Live:
-    """What the live server said, and in `detail` how it said it, or why it was not asked.
+    """The live server's answer; `detail` has how it answered, or why it was not asked.
 
-    It is `undecided` where the witness was refused, and so was everything beside it: nobody knows for what.
+    It is `undecided` if the witness was refused and so was everything it was compared with, so that the reason is
+    unknown.
     """
 
     said: LiveAnswer
@@ -27,7 +28,7 @@ class Live:
 
     @property
     def confirmed(self) -> bool:
-        """Whether the drift is there for any client to see."""
+        """Whether the drift is visible to any client."""
         return self.said is LiveAnswer.CONFIRMED
 
 

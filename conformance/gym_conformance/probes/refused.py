@@ -1,4 +1,4 @@
-"""Is a call that the definition allows refused by the live server, where another that it allows is taken?"""
+"""Does the live server refuse a call that the schema allows, while it accepts another allowed one?"""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
@@ -19,13 +19,13 @@ from gym_conformance.trajectories.trajectory import Trajectory
 from gym_schemas import Acceptance, Schema, admits, boundary_values
 from gym_schemas.json_values import type_of
 
-#: Where a schema says one of these, its values are known one by one.
+#: A schema with one of these keywords lists its values.
 _ENUMERATES: Final = frozenset({"enum", "const"})
 
 #: Known calls that are varied.
 _PLACES: Final = 4
 
-#: Refusals that say nothing about the arguments: of the caller, the place, the method, or the pace.
+#: Refusals that do not concern the arguments, but the caller, the path, the method, or the rate.
 _OTHER_REFUSALS: Final = frozenset(
     {
         HTTPStatus.UNAUTHORIZED,
@@ -40,14 +40,14 @@ _OTHER_REFUSALS: Final = frozenset(
 async def is_refused(
     gym: Gym, channel: Channel, drift: Drift, known: Callable[[], Awaitable[Sequence[Trajectory]]]
 ) -> Live:
-    """Send the witness, and the counterpart beside it, each in a session of a row that declares the tool.
+    """Send the witness and its counterpart, each in a session of a row that declares the tool.
 
-    Where that shows nothing, since what was made up is refused for other reasons, too, one argument of a call that is
-    `known` to mean something has the witness's value, in its place.
+    If that shows nothing, because made-up calls are refused for other reasons as well, put the witness's value for one
+    argument into a call that is `known` to be meaningful, in its place.
 
     Raises:
-        NoSession: the server does not take the seed.
-        ServerFault: the server does not answer: a hang or a broken connection is no drift.
+        NoSession: the server refuses the seed.
+        ServerFault: the server does not answer: a hang or a broken connection is not drift.
     """
     if drift.witness is None:
         return Live(LiveAnswer.NOT_TRIED, "no value was found that would show it")
@@ -63,7 +63,7 @@ async def is_refused(
 
 
 async def _in_its_place(gym: Gym, channel: Channel, drift: Drift, known: Sequence[Trajectory]) -> Live | None:
-    """What a known call is answered in its place, and the same with the witness's value of one argument."""
+    """Compare a known call in its place with the same call with the witness's value for one argument."""
     served = (gym.served or {}).get(drift.tool)
     if served is None or drift.witness is None or not (name := _first_of(drift.path)):
         return None
@@ -89,12 +89,12 @@ async def _in_its_place(gym: Gym, channel: Channel, drift: Drift, known: Sequenc
 
 
 async def _is_for_its_value(place: Place, drift: Drift, name: str, sent: dict[str, Any], refusal: Reply) -> bool:
-    """Whether the refusal is for what the schemas differ in: a value that both allow, as near as can be, is not refused so.
+    """Whether the refusal concerns the schemas' difference: the closest value that both allow is not refused so.
 
-    What only means nothing there, such as a name that is not known, is refused in the same words whatever it is.
+    A value that is merely meaningless there, such as an unknown name, is refused in the same words whatever it is.
     """
     if name not in sent:
-        return True  # the known call, which is taken, differs in this alone
+        return True  # the known call, which is accepted, differs only in this
     other = _taking(place.base, drift.counterpart, name) if drift.counterpart else place.base
     beside, reply = await place.ask(other)
     if says_yes(reply):
@@ -104,7 +104,7 @@ async def _is_for_its_value(place: Place, drift: Drift, name: str, sent: dict[st
 
 
 def _near(one: Any, other: Any, served: Any) -> bool:
-    """Whether nothing lies between a value that is refused and one that is taken but what the server's schema says."""
+    """Whether only the server's schema separates a refused value from an accepted one."""
     kinds = [type_of(each) for each in (one, other)]
     if set(kinds) <= {"integer", "number"}:
         return bool(abs(one - other) <= 1)
@@ -114,13 +114,13 @@ def _near(one: Any, other: Any, served: Any) -> bool:
 
 
 def _taking(base: Mapping[str, Any], witness: Witness, name: str) -> dict[str, Any]:
-    """The call with the argument as another one has it, or without it."""
+    """The call with the argument as the other call has it, or without it."""
     kept = {key: value for key, value in base.items() if key != name}
     return {**kept, name: witness.value[name]} if name in witness.value else kept
 
 
 def _doubt(drift: Drift, reply: Reply) -> str:
-    """Why the reply to the witness is no refusal of its arguments; '' where it is one."""
+    """Why the reply to the witness does not refuse its arguments; '' if it does."""
     if is_success(reply.status):
         return f"the server accepted the witness: status {reply.status}"
     if is_crash(reply.status):
@@ -133,7 +133,7 @@ def _doubt(drift: Drift, reply: Reply) -> str:
 
 
 async def _beside(gym: Gym, channel: Channel, drift: Drift, refusal: Reply) -> Live:
-    """What the refusal of the witness is worth beside a call that differs."""
+    """What the refusal of the witness shows, compared with a call that differs."""
     status, body = f"status {refusal.status}", f"it says {refusal.text}"
     other = drift.counterpart or _of_the_server(gym, drift.tool)
     if other is not None:
@@ -154,7 +154,7 @@ async def _beside(gym: Gym, channel: Channel, drift: Drift, refusal: Reply) -> L
 
 
 def _of_the_server(gym: Gym, tool: str) -> Witness | None:
-    """A call that the server's own schema allows, where the definition allows none of these."""
+    """A call that the server's own schema allows, if the declared schema allows none of these."""
     served = (gym.served or {}).get(tool)
     schema: Schema | None = served.arguments if served and served.request is not None else None
     if schema is None:
@@ -168,7 +168,7 @@ def _of_the_server(gym: Gym, tool: str) -> Witness | None:
 
 
 def _first_of(path: str) -> str:
-    """The argument that a pointer leads to, or into; '' for the whole call."""
+    """The top-level argument that a JSON pointer leads to or into; '' for the whole call."""
     return path.removeprefix("/").split("/")[0].replace("~1", "/").replace("~0", "~")
 
 

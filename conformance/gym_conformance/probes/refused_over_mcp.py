@@ -1,4 +1,4 @@
-"""Is a call that a definition allows refused over MCP, where another that it allows is taken?"""
+"""Does the server refuse a call over MCP that a schema allows, while it accepts another allowed one?"""
 
 import re
 from collections.abc import Awaitable, Callable, Iterator
@@ -13,8 +13,8 @@ from gym_conformance.mcp.offer import Offer
 from gym_conformance.mcp.result import McpResult
 from gym_conformance.probes.live_answer import Live, LiveAnswer
 
-#: How FastMCP, the low-level server and nemo-gym 0.7.0's dispatch say that they refuse arguments. Of other errors
-#: nothing is claimed.
+#: How FastMCP, the low-level server and nemo-gym 0.7.0's dispatch word a refusal of arguments. Nothing is claimed about
+#: other errors.
 _REFUSES: Final = re.compile(r"validation error|HTTP 422|invalid (?:param|arg|input)|unexpected keyword", re.IGNORECASE)
 
 #: Calls the drift's tool in a fresh session of a row that declares it.
@@ -22,9 +22,9 @@ Ask = Callable[[Any], Awaitable[McpResult]]
 
 
 def drifts_over_mcp(gym: Gym, offer: Offer) -> Iterator[Drift]:
-    """Where an agent that calls over MCP may be refused.
+    """Drift that may get an agent's calls over MCP refused.
 
-    What `tools/list` shows against the route that runs the call; and, where no route does, what rows declare against
+    It compares what `tools/list` shows with the route that runs the call, or, if no route does, what rows declare with
     what `tools/list` shows.
     """
     routes, listed = gym.served or {}, offer.served
@@ -37,7 +37,7 @@ def drifts_over_mcp(gym: Gym, offer: Offer) -> Iterator[Drift]:
 
 
 async def is_refused_over_mcp(drift: Drift, ask: Ask) -> Live:
-    """Send the witness, and the counterpart beside it.
+    """Send the witness and its counterpart.
 
     Raises:
         ServerFault: no whole reply came.

@@ -1,8 +1,8 @@
-"""Does the server refuse what a definition allows, if it publishes no schema of its arguments?
+"""Does the server refuse what a schema allows, if it publishes no schema of its arguments?
 
-How it refuses is learned from calls that are surely wrong, beside one that is surely right. If an allowed value is
-refused in the same words as a wrong one (apart from the value itself), then the value is the reason; other words may
-have other reasons, such as a state in which the call is not possible.
+How it refuses is learned from calls that are surely wrong, compared with one that is surely right. If an allowed value
+is refused in the same words as a wrong one (apart from the value itself), then the value is the reason. Other words may
+have other reasons, such as a state in which the call is impossible.
 """
 
 import json
@@ -30,7 +30,7 @@ from gym_conformance.trajectories.trajectory import Trajectory, is_linked
 from gym_schemas import Acceptance, Document, Schema, boundary_values, same, scalars, upgrade, walk, whole
 from gym_schemas.json_values import type_of
 
-#: Words for something that does not exist: a look-up answers so to any value that it does not find.
+#: Words for something that does not exist: a lookup answers so to any value that it does not find.
 _ABSENT: Final = re.compile(
     r"not (?:be )?found|no such|n(?:o|')t exist|unknown|nothing|there (?:is|are) no\b|\bno \w+ (?:has|have|with|named|called|of|for)\b",
     re.IGNORECASE,
@@ -38,13 +38,13 @@ _ABSENT: Final = re.compile(
 
 _WORD: Final = re.compile(r"\w+")
 
-#: Values of one argument, and rows in which a suspicion is tried again.
+#: Values of one argument, and rows in which a suspicion is repeated.
 _VALUES, _ROWS = 12, 8
 
-#: How many values are tried to get a refused one accepted.
+#: How many values are tried to get a refused call accepted.
 _MENDS: Final = 3
 
-#: Keywords that say how small a number may be, and what is allowed of other types.
+#: Keywords that limit how small a number may be, which may also apply to other types.
 _LEAST: Final = frozenset({"minimum", "exclusiveMinimum"})
 _LIMITS: Final = {
     "string": frozenset({"minLength", "maxLength", "pattern", "format"}),
@@ -53,21 +53,21 @@ _LIMITS: Final = {
 }
 _MOST_LONG: Final = frozenset({"maxLength", "maxItems"})
 
-#: For each JSON type, a value that hardly any definition allows.
+#: For each JSON type, a value that hardly any schema allows.
 _STRANGE: Final[tuple[Any, ...]] = ({"unexpected": []}, "no_such_value_conformance", -987654321.5, True, None)
 
-#: Those that say most of a recorded call: of a number what is far out of its bounds, too.
+#: The most conclusive ones for a recorded call, with a number far out of bounds.
 _WRONG_IN_PLACE: Final[tuple[Any, ...]] = (*_STRANGE[:2], -987654321)
 
-#: Values that may be taken for none: `if not price`.
+#: Values that code may mistake for a missing one: `if not price`.
 _FALSE: Final[tuple[Any, ...]] = (None, 0, False)
 
 
 @dataclass(frozen=True)
 class RefusedCall:
-    """A call that the definition allows and the server refuses for its arguments, and what shows that it does.
+    """A call that the schema allows and the server refuses for its arguments, and the evidence.
 
-    `beside` are the answers that `because` speaks of: to a call that is surely wrong, and to one that is taken.
+    `beside` has the replies that `because` mentions: to a call that is surely wrong, and to one that is accepted.
     """
 
     argument: str
@@ -86,17 +86,15 @@ async def refused_value(
     told: bool = False,
     records_hold: bool = True,
 ) -> RefusedCall | None:
-    """A call that the definition allows and the server refuses for its arguments, None if none is found.
+    """Find a call that the schema allows and the server refuses for its arguments, or None.
 
-    Arguments are varied in a recorded call, or else in one of a trajectory that is `known` to mean something.
-
-    Where records do not hold, since sessions leave something to later ones, a recorded call that is refused shows nothing.
-
-    Where the server itself has `told` what the tool takes, only recorded calls are tried, and one more argument is not
-    surely wrong: FastAPI passes it over.
+    Arguments are varied in a recorded call, or else in a call of a trajectory `known` to be meaningful. Unless
+    `records_hold`, because sessions affect later ones, a refused recorded call shows nothing. If the server itself has
+    `told` what the tool accepts, only recorded calls are tried, and an extra argument is not surely wrong, because
+    FastAPI ignores it.
 
     Raises:
-        NoSession: the server does not take the seed.
+        NoSession: the server refuses the seed.
         ServerFault: the server does not answer.
     """
     schema = {"type": "object", **upgrade(definition.schema)}
@@ -110,7 +108,7 @@ async def refused_value(
         if found is not None:
             return found
     places += known_places(gym, channel, definition.name, known)
-    # a policy may have made a call that is not allowed; what one takes from earlier replies is not known here
+    # a policy may have made an invalid call; values taken from earlier replies are unknown here
     places = [place for place in places if is_linked(place.base) or acceptance.accepts(place.base)]
     smallest = first_call(definition)
     if not places and smallest is not None:
@@ -126,7 +124,7 @@ async def refused_value(
 async def _refused_in_place(
     place: Place, acceptance: Acceptance, meant: Acceptance, nodes: Mapping[str, Schema], *, told: bool
 ) -> RefusedCall | None:
-    """The recorded call in its own place, if it is now refused as wrong arguments are; what leaves a text empty is no drift."""
+    """The recorded call in its place, if it is now refused like wrong arguments; one with an empty text is no drift."""
     if not isinstance(place.output, str):
         return None
     call, reply = await place.ask(place.base)
@@ -135,7 +133,7 @@ async def _refused_in_place(
         return None
     wrongs = [each async for each in _surely_wrong(place, acceptance, call, nodes, told=told)]
     like = [wrong for wrong in wrongs if wrong.refused_like(reply)]
-    # what is refused for another reason, such as a day that has passed, is refused so whatever else is wrong with it
+    # a call refused for another reason, such as a day that has passed, is refused alike whatever else is wrong with it
     if found := next((wrong for wrong in like if len(like) == len(wrongs) or wrong.named_in(reply)), None):
         was = f"recorded in {place.recorded} with the output {short(place.output)}"
         because = f"{was}; {short(found.call)}, which is surely wrong, is answered alike"
@@ -148,12 +146,12 @@ async def _refused_in_place(
 async def _asked_for(
     place: Place, acceptance: Acceptance, nodes: Mapping[str, Schema], call: Mapping[str, Any], refusal: Reply
 ) -> RefusedCall | None:
-    """The recorded call, if it is refused for what it lacks as it is without an argument that it has, but for the name.
+    """The recorded call, if it is refused as lacking an argument, just as it is when one of its own is removed.
 
-    It may lack an argument that may be left out; or one that the definition does not name, if the whole text is the same:
-    any word of a refusal might be its name.
+    The refusals must be equal except for the name. What it lacks may be an optional argument, or one that the schema
+    does not name, provided the whole text is otherwise the same, since any word of a refusal might be its name.
     """
-    given = set(_WORD.findall(json.dumps(call)))  # what is not found is named, too
+    given = set(_WORD.findall(json.dumps(call)))  # a value that is not found is named, too
     texts = [text for text, _ in scalars(refusal.said) if isinstance(text, str)]
     asked = [(name, text) for text in texts for name in dict.fromkeys(_WORD.findall(text)) if name not in given]
     for own in call if asked else ():
@@ -173,7 +171,7 @@ async def _asked_for(
 
 @dataclass(frozen=True)
 class _Mended:
-    """An argument of which another value is taken, or else is not refused so, and what shows it; '' where none is."""
+    """An argument with another value that is accepted, or refused differently, and the evidence; '' if none found."""
 
     argument: str = ""
     because: str = ""
@@ -194,10 +192,10 @@ async def _mended(place: Place, nodes: Mapping[str, Schema], refusal: Reply) -> 
 
 @dataclass(frozen=True)
 class _Wrong:
-    """A call that no server can accept, and its answer.
+    """A call that no server can accept, and the reply to it.
 
-    `name` is the argument that is wrong in it, '' where all are missing; `strange` what is written there, and `own` what
-    the call has there that should be right.
+    `name` is its wrong argument, or '' if all are missing; `strange` is the wrong value, and `own` the value that
+    should be right.
     """
 
     name: str
@@ -207,17 +205,17 @@ class _Wrong:
     strange: tuple[Any, ...] = ()
 
     def refused_like(self, reply: Reply) -> bool:
-        """Whether its refusal says what the reply says, each of its own call."""
+        """Whether both refusals say the same, each about its own call."""
         return alike(Answer(reply, self.own), Answer(self.reply, self.strange)) or self._alike_at_its_name(reply)
 
     def named_in(self, reply: Reply) -> bool:
-        """Whether the reply speaks of the argument, by its name or its value."""
+        """Whether the reply mentions the argument, by its name or its value."""
         said = self.reply if UNNAMED in self.strange else reply
         about = self.strange if UNNAMED in self.strange else (self.name, *self.own)
         return bool(self.name) and not same(Answer(said, about).words, Answer(said).words)
 
     def _alike_at_its_name(self, reply: Reply) -> bool:
-        """Whether two refusals that list what is wrong by the arguments' names say the same of this one."""
+        """Whether two refusals that list errors by argument name say the same about this one."""
         if reply.status != self.reply.status or not self.name:
             return False
         theirs = UNNAMED if UNNAMED in self.strange else self.name
@@ -229,7 +227,7 @@ class _Wrong:
 
 
 def _parts(reply: Reply, name: str) -> list[Reply]:
-    """What stands below the name in a reply's JSON, each part as a reply of its own."""
+    """The values under this name in a reply's JSON, each as a reply of its own."""
 
     def below(value: Any) -> Iterator[Any]:
         if isinstance(value, dict):
@@ -257,9 +255,9 @@ async def _surely_wrong(
 
 
 def _with_one_more(acceptance: Acceptance, call: Mapping[str, Any]) -> Iterator[tuple[Sequence[str], dict[str, Any]]]:
-    """The call with an argument more than anybody knows, or with one in an object that takes no other; and those beside it.
+    """The call with an unknown extra argument, at the top or in a closed object; each with its sibling arguments.
 
-    It comes first there: what is unknown may be told one by one.
+    The extra one comes first, because a server may report unknown arguments one by one.
     """
     yield list(call), {**call, UNNAMED: "a"}
     for name, value in call.items():
@@ -274,7 +272,7 @@ def _kind(value: Any) -> str:
 
 
 class _Argument:
-    """One argument of the call, and the answers to wrong and to allowed values of it."""
+    """One argument of the call, and the replies to wrong and to allowed values of it."""
 
     def __init__(self, place: Place, elsewhere: Mapping[Row, Place], name: str, node: Schema) -> None:
         self.place, self.elsewhere, self.name, self.node = place, elsewhere, name, node
@@ -286,7 +284,7 @@ class _Argument:
         self.missing: Reply | None = None
 
     async def refused(self) -> RefusedCall | None:
-        """An allowed value that is refused as a wrong one is, while a call that differs only there is taken."""
+        """An allowed value that is refused like a wrong one, while a call that differs only there is accepted."""
         await self._try_wrong()
         refused = await self._try_allowed() if self.wrong or self.missing else []
         if refused and not self.taken:
@@ -336,9 +334,9 @@ class _Argument:
             self.taken.append((sent, reply))
 
     async def _try_retyped(self) -> None:
-        """Whether numbers are refused as an object is, and their digits in a text are not there; or the other way about.
+        """Whether numbers are refused like an object but their digits as a text are not, or the other way round.
 
-        The definition allows only what is refused: so the server takes the other type, and looks for the values.
+        The schema allows only the type that is refused, so the server expects the other type, and looks the values up.
         """
         acceptance = Acceptance(self.node)
         types: list[list[Any]] = [[1, 7, 23], ["1", "7", "23"]]
@@ -347,7 +345,7 @@ class _Argument:
         if not all(map(acceptance.accepts, own)) or any(map(acceptance.accepts, others)) or not objects:
             return
         if _ABSENT.search(objects[0].reply.text):
-            return  # it looks for whatever it is given, and what is refused otherwise is the type
+            return  # any value is looked up, and only the type is refused differently
         for value in own:
             if not alike(Answer((await self._ask(value))[1], (value,)), objects[0]):
                 return
@@ -359,7 +357,7 @@ class _Argument:
         self.otherwise = sent, reply
 
     async def _try_told(self) -> None:
-        """Give it as recorded calls do that have it from an earlier reply, such as a cursor, which nobody can make up."""
+        """Use a value that recorded calls take from an earlier reply, such as a cursor, which cannot be made up."""
         place = self.place
         for other in recorded_places(place.gym, place.channel, place.tool, told=self.name):
             sent, reply = await other.ask(other.base)
@@ -373,14 +371,14 @@ class _Argument:
         return await self.place.ask({**self.place.base, self.name: value}, row)
 
     def _like(self, value: Any, reply: Reply) -> tuple[str, Reply] | None:
-        """The wrong argument that is refused in the same words, and how; None if the words may be a look-up's."""
+        """The wrong argument that is refused in the same words, and how; None if the words may be a lookup's."""
         if not says_no(reply):
             return None
         if not value and self.missing and alike(Answer(reply, ()), Answer(self.missing, ())):
             return f"a call without {self.name}", self.missing
         for strange, wrongly in self.wrong:
             typed = not isinstance(strange, type(value)) or isinstance(strange, bool) is not isinstance(value, bool)
-            # the very same text, too: a value such as `a` may be one of its words
+            # the identical text counts too: a value such as `a` may be one of its words
             if (self.closed or (typed and not _ABSENT.search(reply.text))) and (
                 reply.text == wrongly.text or alike(Answer(reply, (value,)), Answer(wrongly, (strange,)))
             ):
@@ -388,11 +386,11 @@ class _Argument:
         return None
 
     def _is_meant(self, value: Any, others: Sequence[Any]) -> bool:
-        """Whether the definition itself speaks for the value, rather than merely not against it.
+        """Whether the schema positively allows the value, rather than merely not excluding it.
 
-        Where values of one type are partly taken, an empty text and a number beyond those taken may be refused for what
-        they mean, unless the definition says how long a text or how large a number may be. So may an empty text or list
-        where none of its type is taken, unless `others` that are not empty are refused as it is.
+        If values of its type are partly accepted, an empty text or a number beyond the accepted ones may be refused for
+        its meaning, unless the schema limits the length of the text or the size of the number. So may an empty text or
+        list if nothing of its type is accepted, unless `others` that are not empty are refused in the same way.
         """
         kind, spoken = _kind(value), {keyword for _, node in walk(self.node) for keyword in node}
         known = [*self.told, *(sent[self.name] for sent, _ in self.taken if self.name in sent)]
@@ -421,5 +419,5 @@ class _Argument:
             elif (
                 there or not self.taken or is_success((await self._ask(self.taken[0][0].get(self.name), row))[1].status)
             ):
-                return False  # where what is taken here is not, the rest of the call means nothing there
+                return False  # the value accepted here is refused there, so the rest of the call is meaningless
         return bool(agreeing) or (not rows and not any(_ABSENT.search(reply.text) for _, reply in self.wrong))
