@@ -1,1 +1,1 @@
-"""Launching: from an env's folder to a server that answers, in a process of its own interpreter, without Ray."""
+"""Launching: turns an env's folder into a running server, in a process with the env's own interpreter, without Ray."""

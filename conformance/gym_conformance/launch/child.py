@@ -1,20 +1,21 @@
-"""Serves one environment in this process: run by its path, in the env's own interpreter, which need not have our package.
+"""Serves one environment in this process: run by its path, in the env's own interpreter, which may lack our package.
 
     python child.py SOCKET ANNOUNCEMENT < specification
 
-SOCKET and ANNOUNCEMENT are descriptors. The specification is a line of JSON (`gym_conformance.launch.specification`). One line
-of JSON answers it: `{"pid", "config"}` where the server is about to accept, or `{"failed": ...}`.
+SOCKET and ANNOUNCEMENT are file descriptors. The specification is a line of JSON
+(`gym_conformance.launch.specification`). It is answered by one line of JSON: `{"pid", "config"}` when the server is
+about to accept, or `{"failed": ...}`.
 
-The env's own entry point is run as `gym env start` runs it (nemo-gym 0.4.0 to 0.7.0, `nemo_gym/cli/env.py`): as
+The env's own entry point runs as `gym env start` runs it (nemo-gym 0.4.0 to 0.7.0, `nemo_gym/cli/env.py`): as
 `__main__`, in its folder, with its config in the environment, resolved by nemo-gym's own parser. So its own
-`run_webserver()` builds the app, with every middleware and handler in nemo-gym's order. What differs: Ray is not
-started; the socket is given; its workers are forked here, before the entry point runs in each, and are one unless more
-are asked for; what the specification overrides in the YAML, so that one mock stands for each model server that the
-config names and, for an environment server (0.7.0), for every server that it names.
+`run_webserver()` builds the app, with every middleware and handler in nemo-gym's order. The differences: Ray is not
+started; the socket is given; workers are forked here, before the entry point runs in each, and there is only one unless
+more are requested; and the specification overrides parts of the YAML, so that one mock replaces each model server that
+the config names and, for an environment server (0.7.0), every server that it names.
 
-`real` in the specification leaves it at the mocks and the address: this process becomes `python app.py`, as
-`run_command` of nemo_gym/cli/setup_command.py (0.4.0) starts it, and starts Ray itself. Our socket then only keeps the
-port from others.
+With `real` in the specification, only the mocks and the address are overridden: this process becomes `python app.py`,
+as `run_command` of nemo_gym/cli/setup_command.py (0.4.0) starts it, and starts Ray itself. Our socket then only
+reserves the port.
 """
 
 import contextlib
@@ -30,18 +31,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-_BASES = {  # by the key of the YAML: module, class, and what authors extend
+_BASES = {  # by key in the YAML: module, class, and the method that authors extend
     "resources_servers": ("base_resources_server", "BaseResourcesServer", "SimpleResourcesServer"),
     "environment_servers": ("base_environment_server", "BaseEnvironmentServer", "BaseEnvironmentServer"),
 }
 
 
 class LaunchError(Exception):
-    """The folder cannot be served, and nemo-gym is not at fault."""
+    """The folder cannot be served, and that is not nemo-gym's fault."""
 
 
 def serve_env(spec: dict[str, Any], serve: Callable[..., None], become: Callable[..., None]) -> None:
-    """Serve an env as NeMo Gym lays it out; where it is to be for real, become its own process and never return.
+    """Serve an env in NeMo Gym's layout; if it is to run for real, become its own process and never return.
 
     Raises:
         LaunchError: its entry point serves nothing.
@@ -49,7 +50,7 @@ def serve_env(spec: dict[str, Any], serve: Callable[..., None], become: Callable
     folder, root = Path(spec["folder"]), Path(spec["root"])
     sys.path[0] = str(folder)
     sys.path += [str(root), *spec["sources"]]
-    os.chdir(root)  # config_paths are relative to it
+    os.chdir(root)  # config_paths are relative to the root
     config = resolve(spec)
     os.chdir(folder)
     omegaconf = importlib.import_module("omegaconf").OmegaConf
@@ -61,7 +62,7 @@ def serve_env(spec: dict[str, Any], serve: Callable[..., None], become: Callable
         become(spec["entrypoint"], omegaconf.to_container(config, resolve=False))
     served = False
 
-    def run(app: Any, **options: Any) -> None:  # whatever this nemo-gym passes to uvicorn.run
+    def run(app: Any, **options: Any) -> None:  # takes whatever nemo-gym passes to uvicorn.run
         nonlocal served
         served = True
         serve(app, omegaconf.to_container(config, resolve=False), **options)
@@ -76,22 +77,22 @@ def serve_env(spec: dict[str, Any], serve: Callable[..., None], become: Callable
 
 
 def framework(*names: str) -> Any:
-    """A module of nemo-gym, by the names that it has had: that of the releases, then those of its main.
+    """A module of nemo-gym, under the names that it has had: that of the releases first, then those on its main branch.
 
     Raises:
-        ModuleNotFoundError: it has none of these; it names the first.
+        ModuleNotFoundError: there is no module of these names; the error names the first.
     """
     for name in names:
         try:
             return importlib.import_module(f"nemo_gym.{name}")
         except ModuleNotFoundError as missing:
             if not f"nemo_gym.{name}".startswith(missing.name or "?"):
-                raise  # what it imports is missing
+                raise  # a module that it imports is missing
     return importlib.import_module(f"nemo_gym.{names[0]}")
 
 
 def keep_ray_out() -> None:
-    """No cluster is started: by nemo-gym, nor by Ray itself, which from nemo-gym's main on need not be there."""
+    """Keep nemo-gym and Ray from starting a cluster; with nemo-gym's main, Ray need not be installed."""
     framework("server_utils", "server_runtime.base_server")
     for name, module in list(sys.modules.items()):
         if name.startswith("nemo_gym.") and "initialize_ray" in vars(module):
@@ -101,7 +102,7 @@ def keep_ray_out() -> None:
 
 
 def refuse_ray(*_: Any, **__: Any) -> None:
-    """Stands for `ray.init`, which Ray also calls by itself where a task is started: no cluster comes up unasked.
+    """Replaces `ray.init`, which Ray also calls by itself when a task is started, so that no cluster comes up unasked.
 
     Raises:
         LaunchError: always.
@@ -110,10 +111,10 @@ def refuse_ray(*_: Any, **__: Any) -> None:
 
 
 def server_class(space: dict[str, Any], group: str) -> Any:
-    """The one server of this kind of a module that does not run it by itself.
+    """The only server of this kind in a module that does not run it by itself.
 
     Raises:
-        LaunchError: the module has none, or more than one.
+        LaunchError: the module has none, or several.
     """
     module, name, extended = _BASES[group]
     base = vars(framework(module, f"server_runtime.{module}"))[name]
@@ -128,7 +129,7 @@ def server_class(space: dict[str, Any], group: str) -> Any:
 
 
 def resolve(spec: dict[str, Any]) -> Any:
-    """The global config as nemo-gym resolves it: its own parser, given the YAML, our addresses and the user's settings."""
+    """The global config as nemo-gym's own parser resolves it from the YAML, our addresses and the user's settings."""
     module = framework("global_config", "config.global_config")
     omegaconf = importlib.import_module("omegaconf").OmegaConf
     settings = omegaconf.from_dotlist(spec["settings"])
@@ -142,19 +143,21 @@ def resolve(spec: dict[str, Any]) -> Any:
         refused = list(dict.fromkeys(wrong))
         if not all(".datasets." in each for each in refused):
             raise LaunchError(f"a YAML that nemo-gym accepts: {'; '.join(refused)}") from None
-    spec["refused"] = refused  # no server reads what is said of its data sets
+    spec["refused"] = refused  # servers do not read the description of their data sets
     anyway = omegaconf.merge(initial, spec["without_datasets"])
     return module.GlobalConfigDictParser().parse_no_environment(initial_global_config_dict=anyway)
 
 
 def almost_servers(module: dict[str, Any]) -> list[str]:
-    """What nemo-gym finds wrong with the servers that a YAML declares, to be filled as it does: its error names none of it."""
+    """What nemo-gym finds wrong with the servers in a YAML, filled in as it does: its own error does not say."""
     wrong: list[str] = []
     told: Any = module.get("format_almost_server_warning")
 
     def tell(server: str, error: Any) -> Any:
         errors = error.errors()
-        own = [each for each in errors if each["type"] != "missing"] or errors  # others are of kinds that it is not
+        own = [
+            each for each in errors if each["type"] != "missing"
+        ] or errors  # the others are about kinds of server that it is not
         for each in own:
             place = ".".join(part for part in map(str, each["loc"][1:]) if part.isidentifier() or part.isdecimal())
             said = each["msg"] if isinstance(each["input"], dict | list) else f"it cannot be {each['input']!r}"
@@ -167,7 +170,7 @@ def almost_servers(module: dict[str, Any]) -> list[str]:
 
 
 def register_sandboxes(spec: dict[str, Any]) -> None:
-    """Let nemo-gym know the mocks' provider, which need not be installed beside it; nothing before 0.5.0."""
+    """Register the mocks' sandbox provider with nemo-gym, which has none before 0.5.0; no package is needed for it."""
     if not spec["provider"]:
         return
     try:
@@ -182,7 +185,7 @@ def serve_application(spec: dict[str, Any], serve: Callable[..., None]) -> None:
     """Serve any ASGI or WSGI application, or one that a function makes, as uvicorn does.
 
     Raises:
-        LaunchError: there is none of that name.
+        LaunchError: there is no application of that name.
     """
     module, _, attribute = spec["application"].partition(":")
     sys.path[0] = spec["folder"]
@@ -205,7 +208,7 @@ def serve_application(spec: dict[str, Any], serve: Callable[..., None]) -> None:
 
 
 def takes(app: Any, count: int) -> bool:
-    """Whether it can be called with so many arguments: three are ASGI's, two are WSGI's; True where it does not say."""
+    """Whether it can be called with so many arguments: ASGI has three, WSGI two; True if its signature is unknown."""
     if not callable(app):
         return False
     try:
@@ -218,7 +221,7 @@ def takes(app: Any, count: int) -> bool:
 
 
 def closing_when_asked(app: Any, close: Callable[[], None]) -> Any:
-    """The application, and the network closed from its first request on: what it fetches while it starts is there by then."""
+    """The application, closing the network at its first request: it may fetch things while it starts."""
 
     async def closed(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "lifespan":
@@ -229,7 +232,7 @@ def closing_when_asked(app: Any, close: Callable[[], None]) -> Any:
 
 
 def failure(error: BaseException, folder: str) -> dict[str, Any]:
-    """What went wrong, for `gym_conformance.launch.reasons` to word."""
+    """A description of the error, which `gym_conformance.launch.reasons` turns into words."""
     last = traceback.extract_tb(error.__traceback__)
     in_environment = (
         bool(last) and Path(last[-1].filename).name in ("os.py", "<frozen os>") and isinstance(error, KeyError)
@@ -245,7 +248,7 @@ def failure(error: BaseException, folder: str) -> dict[str, Any]:
 
 
 def where(error: BaseException, folder: str) -> str:
-    """The last line of the env's own folder that it came through; '' where there is none, or the message says so itself."""
+    """The innermost line in the env's own folder; '' if there is none, or if the message names it itself."""
     if isinstance(error, (SyntaxError, LaunchError)):
         return ""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
@@ -256,19 +259,19 @@ def where(error: BaseException, folder: str) -> str:
 
 
 def print_where(error: BaseException) -> None:
-    """Print a traceback of the env's own frames, without those of the import machinery."""
+    """Print a traceback with only the env's own frames, without those of the import machinery."""
     said = traceback.TracebackException.from_exception(error)
-    ours = (__file__, runpy.__file__, "<frozen", os.path.dirname(importlib.__file__))  # noqa: PTH120 - a prefix of names
+    ours = (__file__, runpy.__file__, "<frozen", os.path.dirname(importlib.__file__))  # noqa: PTH120 - used as a prefix
     said.stack[:] = [frame for frame in said.stack if not frame.filename.startswith(ours)]
     sys.stderr.writelines(said.format())
 
 
 def fork_workers(count: int, say: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
-    """Become so many processes, which go on alike.
+    """Become so many processes, which all continue from here.
 
     Returns:
-        What each calls once it accepts: the first announces the server when all of them are, and ends if one
-        has ended before.
+        What each process calls when it accepts connections: the first announces the server once all of them do, or
+            exits if one has ended before that.
     """
     reading, writing = os.pipe()
     for _ in range(count - 1):
@@ -281,7 +284,7 @@ def fork_workers(count: int, say: Callable[[dict[str, Any]], None]) -> Callable[
         told = b""
         while len(told) < count - 1:
             if not (data := os.read(reading, count)):
-                sys.exit(1)  # that one has said why
+                sys.exit(1)  # that one has reported why
             told += data
         os.close(reading)
         say(what)
@@ -290,7 +293,7 @@ def fork_workers(count: int, say: Callable[[dict[str, Any]], None]) -> Callable[
 
 
 def main() -> None:
-    """Serve until told to stop; what keeps us from it is announced."""
+    """Serve until told to stop; announce what prevents it."""
     listener = socket.socket(fileno=int(sys.argv[1]))
     announcement = int(sys.argv[2])
     spec = json.loads(sys.stdin.readline())
@@ -300,15 +303,15 @@ def main() -> None:
         os.write(announcement, json.dumps(what, default=str).encode() + b"\n")
 
     def serve(app: Any, config: dict[str, Any], **options: Any) -> None:
-        import uvicorn  # noqa: PLC0415 - it may be missing: that is for us to say
+        import uvicorn  # noqa: PLC0415 - it may be missing, which we report
 
         if spec["outside"]:
             here = runpy.run_path(str(Path(__file__).with_name("no_network.py")))
             app = closing_when_asked(app, here["closing"](tuple(spec["outside"])))
-            options["loop"] = "asyncio"  # others connect without asking Python's sockets
+            options["loop"] = "asyncio"  # other loops do not connect through Python's sockets
 
         class Announced(uvicorn.Server):
-            """Is announced once it accepts: of several workers none that is late leaves all sessions to the others."""
+            """Announces itself once it accepts: if a worker were late, the others would get all sessions."""
 
             async def startup(self, sockets: Any = None) -> None:
                 await super().startup(sockets)
@@ -320,10 +323,11 @@ def main() -> None:
     def become(entrypoint: str, config: dict[str, Any]) -> None:
         say({"pid": os.getpid(), "config": config, "refused": spec.get("refused", [])})
         os.set_inheritable(announcement, False)
-        os.set_inheritable(listener.fileno(), sys.platform == "linux")  # elsewhere nobody else may bind what we have
-        os.execv(sys.executable, [sys.executable, entrypoint])  # noqa: S606 - as NeMo Gym starts it
+        os.set_inheritable(listener.fileno(), sys.platform == "linux")  # elsewhere a bound port cannot be shared
+        os.execv(sys.executable, [sys.executable, entrypoint])  # noqa: S606 - NeMo Gym starts it so
 
-    # before anything of the env is imported: each worker makes its own state and keys, as uvicorn's own workers do
+    # before anything of the env is imported, so that each worker has its own state and keys, as uvicorn's own workers
+    # do
     ready = fork_workers(1 if spec["real"] else spec["workers"], say)
     for name, value in spec["environment"].items():
         os.environ.setdefault(name, value)
@@ -332,7 +336,7 @@ def main() -> None:
             serve_application(spec, serve)
         else:
             serve_env(spec, serve, become)
-    except BaseException as error:  # noqa: BLE001 - whatever it is, it is announced
+    except BaseException as error:  # noqa: BLE001 - any failure is announced
         print_where(error)
         say({"failed": failure(error, spec["folder"])})
         sys.exit(1)

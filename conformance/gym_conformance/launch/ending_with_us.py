@@ -1,4 +1,4 @@
-"""Programs that are not to outlive us, however we end."""
+"""Programs that must not outlive this process, however it ends."""
 
 import sys
 from signal import Signals
@@ -10,5 +10,5 @@ _PRCTL: Final = (
 
 
 def ending_with_us(by: Signals) -> tuple[str, ...]:
-    """What stands before a command, on Linux, so that it gets the signal when this process has ended, even by SIGKILL."""
+    """A command prefix that, on Linux, sends the program this signal when this process ends, even by SIGKILL."""
     return (sys.executable, "-I", "-S", "-c", _PRCTL, str(int(by))) if sys.platform == "linux" else ()

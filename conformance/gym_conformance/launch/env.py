@@ -1,4 +1,4 @@
-"""Environments as they lie on disk: what there is to launch, and with which interpreter, config and data."""
+"""Environments on disk: what to launch, and with which interpreter, config and data."""
 
 import re
 import sys
@@ -15,58 +15,59 @@ from gym_conformance.launch.served_applications import applications
 from gym_conformance.printable import Refusal
 from gym_conformance.redaction import named_values
 
-#: `module:attribute`, an ASGI or WSGI application, and the folder that it is imported from.
+#: `module:attribute`, an ASGI or WSGI application, with the folder to import it from.
 _APPLICATION = re.compile(r"(?P<folder>(?:.*/)?)(?P<name>[A-Za-z_][\w.]*:[A-Za-z_][\w.]*)")
 
-#: What may not stand in a node id: what pytest, a terminal or a CI runner would take for a sign of its own.
+#: Characters that a node id must not contain, because pytest, a terminal or a CI runner gives them a meaning.
 _UNFIT = re.compile(r"[^\w .+@()=-]")
 
-#: Where a virtual environment keeps its interpreter, as `gym env start` makes it (nemo_gym/cli/setup_command.py, 0.4.0).
+#: The interpreter in a virtual environment made by `gym env start` (nemo_gym/cli/setup_command.py, 0.4.0).
 _PYTHON = Path(".venv", "bin", "python")
 
-#: The files that say what an env requires, and the folder in which most build backends look for packages.
+#: Files that list an env's requirements, and the folder in which most build backends look for packages.
 REQUIRING = ("requirements.txt", "pyproject.toml")
 _SOURCES = "src"
 
 #: A line of a `.env` file.
 _SETTING = re.compile(r"""^\s*(?:export\s+)?([A-Za-z_][\w.]*)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s#]*))""", re.MULTILINE)
 
-#: Where an env's example rows lie.
+#: The file of an env's example rows.
 _ROWS = Path("data", "example.jsonl")
 
-#: What an `environments/NAME` or a `benchmarks/NAME` declares its server in.
+#: The YAML in which an `environments/NAME` or a `benchmarks/NAME` declares its server.
 _HOMES: Final = "config.yaml"
 
-#: The keys of credentials: a made-up value will do until they are used.
+#: Keys of credentials, for which a made-up value will do until they are used.
 CREDENTIAL = re.compile(r"key|token|secret|passw|credential|(^|_)cx$", re.IGNORECASE)
 
-#: Where else a YAML may lie, how many files and folders are looked at, and how many applications are named.
+#: Where else a YAML may be; how many files and folders to look at; and how many applications to name.
 _ANYWHERE: Final = ("*.yml", "configs/*.yml", "*/*.yaml", "*/*.yml", "*/*/*.yaml", "*/*/*.yml")
 _LOOKED_AT, _SEVERAL = 200, 4
 
-#: What files of rows are called, those first that are meant to be looked at.
+#: Names of files of rows, those meant to be looked at first.
 _NAMES: Final = ("example", "val", "test", "dev", "train")
 
-#: What datasets are for, those first that are meant to be looked at.
+#: Types of datasets, those meant to be looked at first.
 _KINDS = ("example", "validation", "train")
 
-#: What the folders of servers are called that can be judged, and so the keys under which a YAML declares them; environment
+#: The folders of servers that can be judged, whose names are also the YAML keys that declare them; environment servers
+#: exist since nemo-gym 0.7.0.
 #: servers since nemo-gym 0.7.0.
 RESOURCES, ENVIRONMENT = "resources_servers", "environment_servers"
 
 
-#: What to do with a folder of no NeMo Gym's.
+#: What to do with a folder that is not in NeMo Gym's layout.
 _OF_ANOTHER_KIND = (
     " (for an app.py of another framework, give --gym-env FOLDER/app:app, or whatever its application is called)"
 )
 
 
 class NoEnv(Refusal):
-    """What was given names no environment; the message says why."""
+    """The argument names no environment; the message says why."""
 
 
 class BadConfig(Refusal):
-    """The folder has no YAML that can be used; the message says what is needed."""
+    """The folder has no usable YAML; the message says what is needed."""
 
 
 @dataclass(frozen=True)
@@ -74,13 +75,15 @@ class Env:
     """One environment, not launched.
 
     Attributes:
-        name: as node ids and reports call it; unique among those found together.
-        folder: where it runs.
-        application: `module:attribute`, an ASGI or WSGI application, or what makes one, below `folder`; '' for an env as NeMo Gym lays it out.
-        python: its own interpreter, where it has one.
-        data: its example rows, those that its YAML names of its own first; where it has none, others that its YAML names.
-        config: the YAML that was given; of an `environments/NAME`, whose server lives in `folder`, elsewhere, its own.
-        server: which of the servers that its YAML declares is meant; '' where none was named.
+        name: its name in node ids and reports; unique among those found together.
+        folder: the working directory of its process.
+        application: `module:attribute` of an ASGI or WSGI application, or of a function that makes one, in `folder`; ''
+            for an env in NeMo Gym's layout.
+        python: its own interpreter, if it has one.
+        data: its example rows, those that its YAML names as its own first; if there are none, other rows that its YAML
+            names.
+        config: the YAML that was given; for an `environments/NAME`, whose server is in another `folder`, its own YAML.
+        server: which of the servers in its YAML is meant; '' if none was named.
     """
 
     name: str
@@ -93,17 +96,17 @@ class Env:
 
     @property
     def home(self) -> Path:
-        """The folder that was given for it: its own, but of an `environments/NAME`."""
+        """The folder that was given for it: `folder`, or that of an `environments/NAME`."""
         return self.config.parent if self.config and self.folder not in self.config.parents else self.folder
 
     @property
     def place(self) -> Path:
-        """What was given for it: its home, or a YAML."""
+        """The path that was given for it: its home, or a YAML."""
         return self.home if self.config in (None, self.home / _HOMES) else self.config or self.home
 
     @property
     def configured(self) -> "ConfiguredServer":
-        """The server that its YAML declares for it.
+        """The server that its YAML declares.
 
         Raises:
             BadConfig: there is none, or a file cannot be read.
@@ -112,7 +115,7 @@ class Env:
 
     @property
     def others(self) -> tuple["ConfiguredServer", ...]:
-        """Where none was named, the servers that might have been meant as well.
+        """If no server was named, the other servers that might have been meant.
 
         Raises:
             BadConfig: as above.
@@ -120,21 +123,21 @@ class Env:
         return () if self.application or self.server else _others(self.folder, self.config)
 
     def asked(self, elsewhere: Collection[str] = ()) -> tuple["Env", ...]:
-        """The other resources servers that its config refers to, which it may ask while it is judged, but for those that run `elsewhere`.
+        """The other resources servers that its config refers to, and that do not run `elsewhere`: it may call them.
 
         Raises:
-            BadConfig: one of them is not here.
+            BadConfig: one of them does not exist.
         """
         return () if self.application else tuple(_asked(self.configured, self.folder, self.root, elsewhere))
 
     @property
     def root(self) -> Path:
-        """Where `gym env start` is run, and what paths in its YAML are relative to; of a package, where it is imported from."""
+        """Where `gym env start` is run, and paths in its YAML start; for a package, where it is imported from."""
         return _root_of(self.folder)
 
     @property
     def project(self) -> Path:
-        """The folder whose files say what it requires: its own, or of a package the nearest above that has such files."""
+        """The folder whose files list its requirements: its own; for a package, the nearest parent with such files."""
         packaged = self.root != self.folder and self.folder.parent.name not in (RESOURCES, ENVIRONMENT)
         above = takewhile(lambda each: each != self.root.parent.parent, self.folder.parents) if packaged else ()
         said = (each for each in (self.folder, *above) if any((each / name).is_file() for name in REQUIRING))
@@ -142,33 +145,33 @@ class Env:
 
     @property
     def sources(self) -> tuple[Path, ...]:
-        """Where packages of its own lie beside its `app.py`, that an install would bring: its `src`."""
+        """Folders with its own packages that an install would provide, such as `src` beside its `app.py`."""
         places = dict.fromkeys((self.folder / _SOURCES, self.project / _SOURCES))
         return tuple(place for place in places if place.is_dir() and not (place / "__init__.py").exists())
 
     def interpreter(self, chosen: str = "") -> str:
-        """The one it runs in: the user's choice, else its own, else ours."""
+        """The interpreter it runs in: the user's choice, else its own, else ours."""
         return chosen or str(self.python or sys.executable)
 
     @property
     def app(self) -> Path | None:
-        """The file that is run; None where a module is."""
+        """The file to run; None if a module is run."""
         return None if self.application else _entry(self.folder, self.config, self.server) or self.folder / "app.py"
 
 
 @dataclass(frozen=True)
 class ConfiguredServer:
-    """One server that a YAML declares.
+    """One server declared by a YAML.
 
     Attributes:
-        name: the outer key, half of the cookie's name.
-        inner: the third level.
+        name: the outermost key, which is part of the cookie's name.
+        inner: the third-level key.
         path: the YAML.
         entrypoint: the file to run, relative to the folder.
-        models: names of the model servers that it refers to, such as a judge's; of an environment server, names of all
-            servers that it refers to, for it asks its model by way of an agent.
-        group: the second level, the kind of server.
-        peers: names of the other resources servers that it refers to; none of an environment server.
+        models: names of the model servers that it refers to, such as a judge's; for an environment server, which calls
+            its model through an agent, names of all servers that it refers to.
+        group: the second-level key, the kind of server.
+        peers: names of the other resources servers that it refers to; empty for an environment server.
     """
 
     name: str
@@ -184,7 +187,7 @@ def find_envs(patterns: Iterable[str], cwd: Path) -> tuple[Env, ...]:
     """The environments that folders, globs, `FOLDER:SERVER`s and `module:attribute`s name, each once, in that order.
 
     Raises:
-        NoEnv: one of them names none.
+        NoEnv: one of the arguments names none.
     """
     found: dict[tuple[Path, str, str], Env] = {}
     for pattern in patterns:
@@ -213,8 +216,8 @@ def _find(pattern: str, cwd: Path) -> list[Env]:
         return [env]
     if folder.is_file() and (env := _configured(folder)) is None:
         raise NoEnv(f"{pattern!r}: that is a file; give the env's folder, or a YAML in it or in its configs/")
-    found = map(Path, sorted(glob(str(folder))))  # noqa: PTH207 - absolute patterns, too
-    inside = [path for path in found if path.exists()]  # a link may lead to itself, or nowhere
+    found = map(Path, sorted(glob(str(folder))))  # noqa: PTH207 - patterns may be absolute
+    inside = [path for path in found if path.exists()]  # a link may be broken, or lead to itself
     envs = [env for path in inside if (env := _configured(path) if path.is_file() else _read(path))]
     if not envs:
         raise NoEnv(
@@ -224,7 +227,7 @@ def _find(pattern: str, cwd: Path) -> list[Env]:
 
 
 def _has_no_config(env: Env) -> bool:
-    """Whether no YAML at all declares a server for it, so that it is none of NeMo Gym's."""
+    """Whether no YAML declares a server for it, so that it is not in NeMo Gym's layout."""
     try:
         return not env.configured
     except BadConfig:
@@ -232,10 +235,10 @@ def _has_no_config(env: Env) -> bool:
 
 
 def _alone(pattern: str, folder: Path) -> Env | None:
-    """The one application in a folder of no NeMo Gym's; None where it has none.
+    """The only application in a folder that is not in NeMo Gym's layout; None if there is none.
 
     Raises:
-        NoEnv: it has several.
+        NoEnv: there are several.
     """
     found = applications(folder)
     if len(found) > 1:
@@ -246,14 +249,14 @@ def _alone(pattern: str, folder: Path) -> Env | None:
 
 
 def _inside(folder: Path) -> str:
-    """Which folders below it are envs, as a glob, where any is."""
+    """A glob for the folders below it that are envs; '' if there are none."""
     below = [each for pattern in ("*", "*/*") for each in islice(folder.glob(pattern), _LOOKED_AT) if each.is_dir()]
     parents = dict.fromkeys(each.parent.relative_to(folder) / "*" for each in sorted(below) if _read(each))
     return f" (its envs are {', '.join(map(str, parents))})" if parents else ""
 
 
 def _application(cwd: Path, folder: str, name: str) -> Env | None:
-    """An application, of a module that may be installed, or of a folder, which then has that module; None where it has not."""
+    """An application in an installed module or in a folder; None if that has no such module."""
     home = (cwd / folder).resolve() if folder else cwd
     module = Path(*name.partition(":")[0].split("."))
     places = (home / inside / file for inside in ("", _SOURCES) for file in (f"{module}.py", module / "__init__.py"))
@@ -264,7 +267,7 @@ def _application(cwd: Path, folder: str, name: str) -> Env | None:
 
 
 def _of_several(pattern: str, cwd: Path) -> Env | None:
-    """The env of `FOLDER:SERVER` or `YAML:SERVER`; None where that names something else, such as a module's attribute.
+    """The env of `FOLDER:SERVER` or `YAML:SERVER`; None if it names something else, such as a module's attribute.
 
     Raises:
         NoEnv: no YAML there declares this server.
@@ -281,7 +284,7 @@ def _of_several(pattern: str, cwd: Path) -> Env | None:
 
 
 def _read(home: Path, server: str = "") -> Env | None:
-    """The env of a folder: its own, or one whose config.yaml names a server of the same repo; None where it has none."""
+    """A folder's env: its own, or a server of the same repo that its config.yaml names; None if there is none."""
     home = home.resolve()
     if _entry(home, server=server):
         return _at(home, home, _rows_of(home, server=server), server=server)
@@ -294,14 +297,14 @@ def _read(home: Path, server: str = "") -> Env | None:
     except BadConfig:
         return None
     named = [each for each in declared if each.name == server] or declared
-    named.sort(key=lambda each: each.group != RESOURCES)  # the environment server beside it only relays
+    named.sort(key=lambda each: each.group != RESOURCES)  # an environment server in the same file only relays to it
     places = (root / each.group / each.inner for each in named)
     folder = next((place for place in places if _entry(place)), None)
     return _at(home, folder, data, config, server) if folder else None
 
 
 def _configured(file: Path, server: str = "") -> Env | None:
-    """The env of a YAML in its folder or in its `configs`; None of another file."""
+    """The env of a YAML in its folder or its `configs`; None for any other file."""
     file = file.resolve()
     if file.suffix not in (".yaml", ".yml") or not is_file(file):
         return None
@@ -313,7 +316,7 @@ def _configured(file: Path, server: str = "") -> Env | None:
 
 
 def _entry(folder: Path, config: Path | None = None, server: str = "") -> Path | None:
-    """The file that is run: what the folder's YAML names, or an `app.py`; None where neither is there."""
+    """The file to run: the one that the folder's YAML names, or `app.py`; None if there is neither."""
     entries = [folder / "app.py"]
     with suppress(BadConfig):
         entries.insert(0, folder / find_server(folder, config, server).entrypoint)
@@ -321,7 +324,11 @@ def _entry(folder: Path, config: Path | None = None, server: str = "") -> Path |
 
 
 def _rows_of(folder: Path, config: Path | None = None, server: str = "") -> tuple[Path, ...]:
-    """The rows of an env: examples of the server's own, if there are several, or of a YAML of another name than the folder's; else the folder's, else any that are named."""
+    """The files of an env's rows.
+
+    The server's own examples come first if there are several servers, or if the YAML does not have the folder's name;
+    then the folder's example rows, then any other rows that are named.
+    """
     own = folder / _ROWS
     files = [config] if config else _yaml_files(folder)
     with suppress(BadConfig):
@@ -341,7 +348,7 @@ def _rows_of(folder: Path, config: Path | None = None, server: str = "") -> tupl
 
 
 def _rows_below(folder: Path) -> tuple[Path, ...]:
-    """The file of rows in its `data`, or in a folder there: its examples, else what its name says is meant to be looked at."""
+    """The file of rows in its `data` or a subfolder: its examples, else the one that by its name is best to look at."""
     if (own := folder / _ROWS).is_file():
         return (own,)
     files = [each for pattern in ("*.jsonl", "*/*.jsonl") for each in (folder / _ROWS.parent).glob(pattern)]
@@ -355,7 +362,7 @@ def _rows_below(folder: Path) -> tuple[Path, ...]:
 
 
 def _holds_rows(file: Path) -> bool:
-    """Whether its first line is a row, and none of what is recorded of one."""
+    """Whether its first line is a row, and not a recorded rollout."""
     try:
         first = parse_json(next(read_lines(file), b""))
     except (OSError, ValueError):
@@ -374,7 +381,7 @@ def _agents_of(server: "ConfiguredServer") -> Iterator[Any]:
 
 
 def _named_rows(nodes: Iterable[object], folder: Path) -> list[tuple[str, Path]]:
-    """The files of rows that are named and that are there, each with what it is for, the best to look at first."""
+    """Existing files of rows that are named, each with its type, those best suited to look at first."""
     named = [each for node in nodes for each in datasets(node)]
     named.sort(key=lambda each: _KINDS.index(each[0]))
     root = _root_of(folder)
@@ -382,9 +389,9 @@ def _named_rows(nodes: Iterable[object], folder: Path) -> list[tuple[str, Path]]
 
 
 def noted(root: Path, *, credentials: bool) -> dict[str, Any]:
-    """What an `env.yaml` notes for all configs beside it, as `gym env start` takes it in; servers that it declares left out.
+    """The settings, without servers, in an `env.yaml` for all configs beside it, as `gym env start` reads it.
 
-    Its credentials are somebody's: a server whose hosts are ours gets made-up ones instead.
+    Its credentials belong to somebody: a server whose other hosts are our mocks gets made-up ones instead.
     """
     said = yaml_mapping(root / "env.yaml")
     plain = {key: value for key, value in said.items() if not isinstance(value, dict | list) and value is not None}
@@ -392,10 +399,12 @@ def noted(root: Path, *, credentials: bool) -> dict[str, Any]:
 
 
 def written(env: "Env") -> Iterator[tuple[str, str]]:
-    """The settings that its files hold, with their names: those of its YAML, of `env.yaml` and of each `.env` that it may load."""
+    """The settings in its files, by name: in its YAML, in `env.yaml`, and in each `.env` that it may load."""
     with suppress(BadConfig):
         declared = named_values({} if env.application else chained(env.configured.path, env.root))
-        yield from ((name, value) for name, value in declared if "${" not in value)  # what it refers to is to be named
+        yield from (
+            (name, value) for name, value in declared if "${" not in value
+        )  # it refers to a setting that has a name of its own
     yield from named_values(yaml_mapping(env.root / "env.yaml"))
     for folder in dict.fromkeys((env.folder, env.project, env.root, env.home)):
         with suppress(OSError, ValueError):
@@ -411,7 +420,7 @@ def datasets(node: object) -> Iterator[tuple[str, str]]:
 
 
 def places(path: str, folder: Path, root: Path) -> tuple[Path, ...]:
-    """Where a dataset may lie: from the root, or, of an env that stands alone, from its folder."""
+    """Where a dataset may be: relative to the root or, for an env outside NeMo Gym's layout, to its folder."""
     return root / path, folder / path, folder / path.removeprefix(f"{RESOURCES}/{folder.name}/")
 
 
@@ -428,7 +437,7 @@ def _at(home: Path, folder: Path, data: tuple[Path, ...], config: Path | None = 
 
 
 def _named(envs: tuple[Env, ...]) -> tuple[Env, ...]:
-    """Folders of one name are told apart by their parents', then by number."""
+    """The envs with unique names: equal ones get that of the parent folder, then a number."""
     names = [env.name for env in envs]
     longer = [
         env if names.count(env.name) == 1 else replace(env, name=f"{env.home.parent.name}-{env.name}") for env in envs
@@ -442,10 +451,10 @@ def _named(envs: tuple[Env, ...]) -> tuple[Env, ...]:
 
 
 def find_server(folder: Path, config: Path | None = None, server: str = "") -> ConfiguredServer:
-    """The server that the folder's YAML files declare for it: the one that is named, else one of its name, else the first.
+    """The server that a folder's YAML files declare: the named one, else that with the folder's name, else the first.
 
-    The file that bears the folder's name comes first, then the others by name; where a `config` is given, it alone counts,
-    with what it takes in.
+    The file with the folder's name comes first, then the others by name; if `config` is given, only that file counts,
+    with those that it includes.
 
     Raises:
         BadConfig: there is none, or a file cannot be read.
@@ -454,7 +463,7 @@ def find_server(folder: Path, config: Path | None = None, server: str = "") -> C
 
 
 def _candidates(folder: Path, config: Path | None, server: str = "") -> list[ConfiguredServer]:
-    """The server that is meant, and others that might be as well."""
+    """The server that is meant, and others that may be meant instead."""
     files = [config] if config else _yaml_files(folder)
     root = _root_of(folder) if config else None
     group = ENVIRONMENT if folder.parent.name == ENVIRONMENT else RESOURCES
@@ -475,7 +484,7 @@ def _candidates(folder: Path, config: Path | None, server: str = "") -> list[Con
 
 
 def _declared(files: Iterable[Path], root: Path | None) -> list[ConfiguredServer]:
-    """The servers that the files declare; one that cannot be read matters only while none is found."""
+    """The servers that the files declare; an unreadable file only matters if none is found."""
     found: list[ConfiguredServer] = []
     for file in files:
         try:
@@ -490,7 +499,7 @@ def _asked(server: ConfiguredServer, folder: Path, root: Path, elsewhere: Collec
     """The resources servers that a server refers to, if the same config declares them.
 
     Raises:
-        BadConfig: the folder of one is not here.
+        BadConfig: the folder of one does not exist.
     """
     declared = chained(server.path, root)
     for name in (each for each in server.peers if each not in elsewhere):
@@ -510,19 +519,22 @@ def _asked(server: ConfiguredServer, folder: Path, root: Path, elsewhere: Collec
 
 
 def _others(folder: Path, config: Path | None) -> tuple[ConfiguredServer, ...]:
-    """The servers that might be meant as well: of the same file, or of any where none bears the folder's name."""
+    """Other servers that may be meant: those in the same file, or in any if no file has the folder's name."""
     judged, *rest = _candidates(folder, config)
     if config is None:
         return tuple(each for each in rest if judged.path.stem != folder.name or each.path == judged.path)
-    if folder not in config.parents:  # each lives in a folder of its own
+    if folder not in config.parents:  # each server is in its own folder
         declared = _configured_servers(config, _root_of(folder))
         rest = [each for each in declared if each.name != judged.name]
-    own = yaml_mapping(config)  # without those of the files that it takes in
+    own = yaml_mapping(config)  # without the files that it includes
     return tuple(each for each in rest if each.name in own and each.group == judged.group)
 
 
 def _yaml_files(folder: Path) -> list[Path]:
-    """An env's own YAML files, that of its name first: in `configs`, else beside its app.py, else those anywhere in it that declare a server."""
+    """An env's own YAML files, that of its name first.
+
+    They are in `configs`, else beside its app.py, else anywhere in it if they declare a server.
+    """
     own = [*folder.glob("configs/*.yaml")] or [*folder.glob("*.yaml")]
     if not any(map(_declares, own)):
         below = [each for pattern in _ANYWHERE for each in islice(folder.glob(pattern), _LOOKED_AT)]
@@ -540,11 +552,11 @@ def _declares(file: Path) -> bool:
 
 
 def chained(file: Path, root: Path) -> dict[str, Any]:
-    """What a YAML declares, with the files of its `config_paths` below it, and instances with what they inherit.
+    """The content of a YAML, merged with the files in its `config_paths`, and instances with what they inherit.
 
-    So nemo-gym merges them (`load_extra_config_paths`, `_inherit_from` and `_copy` in nemo_gym/global_config.py, 0.4.0
-    and 0.7.0): what is inherited from is there no more. What the file itself declares comes first; files that cannot be
-    read are left out.
+    This follows nemo-gym (`load_extra_config_paths`, `_inherit_from` and `_copy` in nemo_gym/global_config.py, 0.4.0
+    and 0.7.0), which drops instances that others inherit from. The file's own content has precedence; files that cannot
+    be read are skipped.
     """
     own = dict(yaml_mapping(file))
     merged: Mapping[str, Any] = own
@@ -558,17 +570,17 @@ def chained(file: Path, root: Path) -> dict[str, Any]:
 
 
 def _source(instance: object, keys: Sequence[str] = ("_inherit_from", "_copy")) -> str:
-    """The instance whose content another takes over; '' where it takes none."""
+    """The instance that another one inherits or copies; '' if it does neither."""
     return next((str(instance[key]) for key in keys if key in instance), "") if isinstance(instance, dict) else ""
 
 
 def _given_up(config: Mapping[str, Any]) -> set[str]:
-    """The instances that nemo-gym drops, since others inherit from them."""
+    """The instances that nemo-gym drops, because others inherit from them."""
     return {_source(each, ("_inherit_from",)) for each in config.values()}
 
 
 def _files_below(config: Mapping[str, Any], root: Path, above: tuple[Path, ...]) -> Iterator[Path]:
-    """The files that a YAML takes in, the last named first: it counts most."""
+    """The files that a YAML includes, last one first, which has precedence."""
     named = config.get("config_paths")
     for name in reversed(named) if isinstance(named, list) else ():
         path = root / str(name)
@@ -578,14 +590,14 @@ def _files_below(config: Mapping[str, Any], root: Path, above: tuple[Path, ...])
 
 
 def _over(upper: Any, lower: Any) -> Any:
-    """One mapping over another, and so all that they have in both."""
+    """One mapping merged over another, recursively."""
     if not isinstance(upper, dict) or not isinstance(lower, dict):
         return upper
     return {key: _over(upper.get(key, value), value) for key, value in {**upper, **lower}.items()}
 
 
 def _configured_servers(file: Path, root: Path | None = None) -> list[ConfiguredServer]:
-    """The servers that a file declares; with a `root`, also those of the files that it takes in, after its own."""
+    """The servers that a file declares; with a `root`, also those in files that it includes, after its own."""
     try:
         config = read_yaml(file)
     except (OSError, ValueError) as error:
@@ -601,7 +613,7 @@ def _configured_servers(file: Path, root: Path | None = None) -> list[Configured
             for inner, entry in servers.items() if isinstance(servers, dict) else ():
                 if isinstance(entry, dict):
                     entrypoint = str(entry.get("entrypoint") or "app.py")
-                    played = None if group == ENVIRONMENT else "responses_api_models"  # by a mock of ours
+                    played = None if group == ENVIRONMENT else "responses_api_models"  # our mock replaces it
                     models = tuple(name for kind, name in references(entry) if played in (None, kind))
                     peers = [one for kind, one in references(entry) if kind == RESOURCES == group and one != name]
                     found.append(
@@ -620,7 +632,7 @@ def references(node: object) -> Iterator[tuple[str, str]]:
 
 
 def mappings(node: object) -> Iterator[dict[str, Any]]:
-    """Each mapping of a YAML, one before those in it."""
+    """Each mapping in a YAML, outer ones first."""
     if isinstance(node, dict):
         yield node
         node = list(node.values())

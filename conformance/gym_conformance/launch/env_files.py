@@ -1,4 +1,4 @@
-"""What an env's files say of each other, without a launch."""
+"""Consistency checks of an env's files, without a launch."""
 
 import asyncio
 import os
@@ -21,9 +21,9 @@ _SERVERS: Final = ("resources_servers", "responses_api_agents")
 
 
 def missing_references(folder: Path, root: Path) -> list[str]:
-    """What the YAML files of an env's folder name and is not there, each as a line; files that cannot be read are left out.
+    """What the YAML files of an env's folder refer to but does not exist, one line each; unreadable files are skipped.
 
-    `root` is what paths in them are relative to.
+    `root`: what paths in them are relative to.
     """
     configs = {file: yaml_mapping(file) for file in sorted(folder.glob("configs/*.yaml"))}
     found = []
@@ -31,13 +31,13 @@ def missing_references(folder: Path, root: Path) -> list[str]:
         named = {name for kind, name in references(config) if kind in _SERVERS and name not in config and name != "???"}
         unknown = named - set(_elsewhere(config, folder, root)) if named else ()
         found += [f"{file.name}: the server {name}" for name in sorted(unknown)]
-        examples = [path for kind, path in datasets(config) if kind == "example"]  # others are downloaded
+        examples = [path for kind, path in datasets(config) if kind == "example"]  # other types are downloaded
         found += [f"{file.name}: the dataset {path}" for path in examples if not _is_there(path, folder, root)]
     return found
 
 
 def _elsewhere(config: Mapping[str, Any], folder: Path, root: Path) -> Iterator[str]:
-    """The servers that are declared in other files: those it takes in, its own env's, and other envs' beside it."""
+    """The servers declared in other files: those that it includes, other YAMLs of the env, and envs beside it."""
     for path in config.get("config_paths") or ():
         yield from yaml_mapping(root / str(path))
     for file in folder.parent.glob("*/configs/*.yaml"):
@@ -45,15 +45,15 @@ def _elsewhere(config: Mapping[str, Any], folder: Path, root: Path) -> Iterator[
 
 
 def _is_there(path: str, folder: Path, root: Path) -> bool:
-    """Whether a dataset is there."""
+    """Whether a dataset exists."""
     *_, alone = where = places(path, folder, root)
     if alone == folder / "data" / "example.jsonl":
-        return True  # whether it is, `env-examples` says
+        return True  # `env-examples` checks that
     return "${" in path or any(map(is_file, where))
 
 
 async def hold_to_task_data(python: str, folder: Path, root: Path, rows: Path) -> Mapping[str, Any]:
-    """What `task_rows.py` answers in the env's interpreter; `broken` where it does not."""
+    """The answer of `task_rows.py` in the env's interpreter; `broken` if there is none."""
     script = Path(__file__).with_name("task_rows.py")
     pipe = asyncio.subprocess.PIPE
     try:
@@ -100,7 +100,7 @@ async def hold_to_task_data(python: str, folder: Path, root: Path, rows: Path) -
 
 
 async def _outputs(process: asyncio.subprocess.Process) -> tuple[bytes, bytes]:
-    """What it writes, of each stream as much as is kept of a log: the env's own module writes there, too."""
+    """The end of both output streams, as much as we keep of a log: the env's own module writes there, too."""
     assert process.stdout is not None  # noqa: S101 - they are pipes
     assert process.stderr is not None  # noqa: S101
     answer, said = await asyncio.gather(_end(process.stdout), _end(process.stderr))

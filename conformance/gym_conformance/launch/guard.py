@@ -1,11 +1,11 @@
-"""Guards one server: keeps the end of what it prints, and ends all that it started when our standard input ends.
+"""Guards one server: keeps the end of its output, and ends all that it started when our standard input ends.
 
     python guard.py LOG LIMIT DESCRIPTORS -- COMMAND...
 
-Run by its path, in a session of its own. The first line of standard input is for the server; end of input, which
-also comes if the parent dies, is the order to stop. On our standard output the server announces itself, and we say
-last how it ended. LIMIT is in bytes; DESCRIPTORS are inherited by the server, separated by commas;
-the one to announce itself on is the command's last word.
+Run by its path, in a session of its own. The first line of standard input is for the server; end of input, which also
+comes if the parent dies, is the order to stop. The server announces itself on our standard output, on which we finally
+report how it ended. LIMIT is in bytes; DESCRIPTORS, separated by commas, are inherited by the server; the one for the
+announcement is the last word of the command.
 """
 
 import ctypes
@@ -26,17 +26,17 @@ import psutil
 #: Seconds that the server has to end by itself.
 GRACE = 2.0
 
-#: Seconds within which what is killed is gone.
+#: Seconds within which killed processes must be gone.
 _KILL = 5.0
 
-#: Bytes read at once.
+#: Bytes per read.
 _CHUNK = 65536
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 class Log:
-    """The end of what was printed: a file, and the one before it, of half the limit each."""
+    """The end of the output: the current file and the one before it, each of half the limit."""
 
     def __init__(self, path: Path, limit: int) -> None:
         self.path = path
@@ -44,7 +44,7 @@ class Log:
         self.file: BinaryIO = path.open("wb", buffering=0)
 
     def write(self, data: bytes) -> None:
-        """Append; what is too old is dropped, and so is what a full disk does not take: the server must not die of it."""
+        """Append. Old data is dropped, and so is what a full disk does not accept: the server must not die of it."""
         with suppress(OSError):
             if self.file.tell() + len(data) > self.half:
                 self.path.replace(self.path.with_name(self.path.name + ".before"))
@@ -63,7 +63,7 @@ def _die_with_guard() -> None:
 
 
 class Orders:
-    """What is asked of us by signals: each wakes up a wait for `woken`; `stop` says whether we are to end."""
+    """Orders received as signals: each wakes a wait on `woken`; `stop` says whether to end."""
 
     def __init__(self) -> None:
         self.stop = False
@@ -79,18 +79,18 @@ class Orders:
 
 
 def guard(log: Log, command: list[str], descriptors: tuple[int, ...]) -> int:
-    """Run the server until it ends, or is to stop; its exit status."""
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)  # so that none of its children escapes by leaving its parent
+    """Run the server until it ends or must stop; returns its exit status."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)  # so that orphaned descendants become our children
     orders = Orders()
     first = sys.stdin.buffer.readline()
     announcement = os.dup(1)
-    server = subprocess.Popen(  # noqa: S603 - the command is our parent's
+    server = subprocess.Popen(  # noqa: S603 - the command comes from our parent
         [*command, str(announcement)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         pass_fds=(announcement, *descriptors),
-        preexec_fn=_die_with_guard,  # noqa: PLW1509 - we have one thread
+        preexec_fn=_die_with_guard,  # noqa: PLW1509 - we have only one thread
     )
     for descriptor in (announcement, *descriptors):
         os.close(descriptor)
@@ -109,7 +109,7 @@ def guard(log: Log, command: list[str], descriptors: tuple[int, ...]) -> int:
 
 
 def _watch(server: "subprocess.Popen[bytes]", output: int, orders: Orders, log: Log) -> None:
-    """Keep the log until the server has ended, or has been told to end and does not."""
+    """Write the log until the server has ended, or has been told to end and does not."""
     deadline: float | None = None
     with selectors.DefaultSelector() as selector:
         for channel in (0, orders.woken, output):
@@ -131,7 +131,7 @@ def _watch(server: "subprocess.Popen[bytes]", output: int, orders: Orders, log: 
 
 
 def end_all() -> None:
-    """Kill all that is below us, also what is started meanwhile."""
+    """Kill all our descendants, including those started meanwhile."""
     deadline = time.monotonic() + _KILL
     while (rest := psutil.Process().children(recursive=True)) and time.monotonic() < deadline:
         for process in rest:
@@ -141,7 +141,7 @@ def end_all() -> None:
 
 
 def main() -> None:
-    """Guard, say how it ended, and end what is left of our group, ourselves included."""
+    """Guard, report how it ended, and kill the rest of our process group, ourselves included."""
     path, limit, descriptors, _, *command = sys.argv[1:]
     try:
         said: dict[str, Any] = {
@@ -149,10 +149,10 @@ def main() -> None:
         }
     except OSError as error:
         message = f"a working interpreter: {command[0]}: {error.strerror}"
-        said = {"failed": {"type": "LaunchError", "bases": [], "message": message}}  # as the child would say it
+        said = {"failed": {"type": "LaunchError", "bases": [], "message": message}}  # in the child's format
     try:
         os.write(1, json.dumps(said).encode() + b"\n")
-    except OSError:  # our parent was killed: nobody reads the log any more, nor removes it
+    except OSError:  # our parent was killed, so nobody will read or remove the log
         shutil.rmtree(Path(path).parent, ignore_errors=True)
     os.killpg(0, signal.SIGKILL)
 

@@ -1,4 +1,4 @@
-"""A launched server: its process, and the end of what it printed."""
+"""A launched server: its process, and the end of its output."""
 
 import json
 import os
@@ -37,25 +37,25 @@ from gym_conformance.launch.specification import MADE_UP, Launch
 from gym_conformance.printable import printable
 from gym_conformance.redaction import Secrets, named_values
 
-#: Bytes of a server's output that are kept, and lines of it that are shown.
+#: Bytes of a server's output to keep, and lines of it to show.
 LOG_LIMIT, LOG_LINES = 1 << 20, 12
 
-#: Lines of it that are searched for what uvicorn says of the start.
+#: Lines of output to search for what uvicorn says about the start.
 _SEARCHED = 400
 
-#: Seconds within which the guard and the server are gone: the guard's own limit and a margin.
+#: Seconds within which guard and server are gone: the guard's own limit, and a margin.
 _STOP = 12.0
 
 #: Characters of what NeMo Gym does not accept.
 _REFUSED = 400
 
-#: Starts with more and more that is made up.
+#: How often to start it, each time with more made-up values.
 _STARTS = 4
 
-#: Seconds between two looks at whether a server listens.
+#: Seconds between checks whether a server listens.
 _PAUSE = 0.2
 
-#: Bytes of an announcement, and how much is shown of anything else written to that descriptor.
+#: The largest announcement in bytes, and how much to show of anything else written to that descriptor.
 _ANNOUNCEMENT, _SHOWN = 4 << 20, 80
 
 _HERE = Path(__file__).parent
@@ -63,16 +63,16 @@ _HERE = Path(__file__).parent
 
 @dataclass
 class LaunchedServer:
-    """A server about to accept connections at `url`. `close`, or the end of this process, ends it and everything it started.
+    """A server about to accept at `url`. `close`, or the end of this process, ends it and all that it started.
 
     Attributes:
-        url: its base URL; the socket is bound before the server exists, so no other process can take the port.
-        pid: the server's process.
-        config: its global config, interpolations unresolved; what the head is to tell.
+        url: its base URL; the socket is bound before the server starts, so that no other process can take the port.
+        pid: the server's process id.
+        config: its global config with unresolved interpolations, which the head serves.
         seconds: how long it took to start.
-        not_accepted: what NeMo Gym says of data sets in its YAML that it does not accept.
-        known: where the servers listen that it may ask, and itself, by name.
-        started_beside: those that were started for it.
+        not_accepted: NeMo Gym's complaints about data sets in its YAML.
+        known: the addresses of itself and of the servers that it may call, by name.
+        started_beside: the servers that were started for it.
     """
 
     launch: Launch
@@ -89,7 +89,7 @@ class LaunchedServer:
     _mark: str = field(default_factory=lambda: token_hex(16), repr=False)
 
     def start(self) -> Self:
-        """Start it, and wait until it is about to accept; with made-up credentials if it lacks nothing else.
+        """Start it, and wait until it is about to accept; uses made-up credentials if nothing else is missing.
 
         Raises:
             NotLaunched: it is not ready within the deadline.
@@ -99,24 +99,24 @@ class LaunchedServer:
             try:
                 return self._start(0)
             except NotLaunched as refused:
-                wanted = wanted or (refused if refused.variables else None)  # a service may refuse what is made up
+                wanted = wanted or (refused if refused.variables else None)  # a service may refuse made-up values
                 tried, self.launch = self.launch, self.launch.with_made_up(refused.credentials, refused.variables)
                 if self.launch == tried:
                     raise (wanted or refused) from None
         return self._start(0)
 
     def restart(self) -> None:
-        """End it, and start it again at the same address.
+        """Stop it, and start it again at the same address.
 
         Raises:
-            NotLaunched: it is not ready within the deadline, or the address was taken meanwhile.
+            NotLaunched: it is not ready within the deadline, or the address has been taken meanwhile.
         """
         port = urlsplit(self.url).port or 0
         self.close()
         self._start(port)
 
     def another(self) -> "LaunchedServer":
-        """One that is launched alike, at an address of its own; not started yet."""
+        """Another one launched in the same way at its own address; not started yet."""
         return LaunchedServer(self.launch)
 
     def _start(self, port: int) -> Self:
@@ -140,11 +140,11 @@ class LaunchedServer:
         return self
 
     def _accompanied(self, port: int) -> dict[str, tuple[str, int]]:
-        """Where the servers listen that it asks, started first, and those that they ask; itself at `port`.
+        """The addresses of the servers that it calls, directly or not, which are started first; and its own, at `port`.
 
         Raises:
             NotLaunched: one of them does not start.
-            BadConfig: the env has no YAML that can be used.
+            BadConfig: the env has no usable YAML.
         """
         launch = self.launch
         known = dict(launch.beside)
@@ -153,7 +153,7 @@ class LaunchedServer:
         known[launch.env.configured.name] = ("127.0.0.1", port)
         for env in replace(launch, beside=known).asked:
             if env.server in known:
-                continue  # another that it asks has asked for it
+                continue  # another server that it calls has started it
             python = launch.pythons.get(env.server, launch.interpreter)
             own = replace(launch, env=env, python=python, beside=known, workers=1, real=False)
             one = LaunchedServer(replace(own, network=launch.network or launch.real))
@@ -175,7 +175,7 @@ class LaunchedServer:
             raise NotLaunched(f"its port {port} again: {error.strerror}") from None
 
     def refused(self, why: str) -> NotLaunched:
-        """What to raise if it announced itself but does not answer."""
+        """The error to raise if it announced itself, but does not answer."""
         ended = self._ended()
         if not ended and (said := unfinished(self.log(_SEARCHED))):
             limit = f"{self.launch.deadline:g} s, or longer with --gym-launch-timeout"
@@ -184,11 +184,11 @@ class LaunchedServer:
 
     @property
     def log_folder(self) -> Path | None:
-        """Where its log is, until it is closed."""
+        """The folder of its log, until it is closed."""
         return Path(self._folder.name) if self._folder else None
 
     def log(self, lines: int = LOG_LINES, since: tuple[int, int] = (0, 0)) -> tuple[str, ...]:
-        """The last lines that it printed, safe to show; `since` a file's inode and a place in it, none older."""
+        """The last lines of its output, safe to show; none before `since`, a file's inode and an offset in it."""
         said = b""
         for path in self._logs():
             with suppress(OSError), path.open("rb") as file:
@@ -201,7 +201,7 @@ class LaunchedServer:
         return tuple(map(printable, self.secrets.told(last).splitlines()))
 
     def listen(self, lines: int = LOG_LINES) -> Callable[[], tuple[str, ...]]:
-        """Begin to listen: what is returned gives the last lines that it printed from now on."""
+        """Start to listen: the function returned gives the last lines of output since now."""
         since = (0, 0)
         with suppress(OSError, IndexError):
             now = self._logs()[-1].stat()
@@ -209,24 +209,24 @@ class LaunchedServer:
         return lambda: self.log(lines, since)
 
     def _logs(self) -> list[Path]:
-        """The files that hold the end of what it printed, the older one first."""
+        """The files with the end of its output, oldest first."""
         return [self.log_folder / name for name in ("log.before", "log")] if self.log_folder else []
 
     @property
     def made_up(self) -> tuple[str, ...]:
-        """The keys of its config, and the variables of its environment, that were made up, since nobody gave them."""
+        """The config keys and environment variables whose values were made up, since none were given."""
         keys = (key for key, value in named_values(self.config) if value == MADE_UP)
         variables = (f"${name}" for name in self.launch.wanted_variables if name not in os.environ)
         return tuple(dict.fromkeys((*keys, *variables)))
 
     @property
     def secrets(self) -> Secrets:
-        """What its environment, its settings, its config and its files call a secret."""
+        """The secrets in its environment, settings, config and files, by their names."""
         settings = [(key, value) for key, _, value in (setting.partition("=") for setting in self.launch.settings)]
         return Secrets.of_named([*os.environ.items(), *settings, *named_values(self.config), *self._written])
 
     def close(self) -> None:
-        """End it, all that it started, and what was started for it to ask; closing twice does nothing."""
+        """Stop it, all that it started, and the servers started for it; closing twice does nothing."""
         while self.started_beside:
             self.started_beside.pop().close()
         if (guard := self._guard) is not None:
@@ -242,7 +242,7 @@ class LaunchedServer:
                 guard.wait()
             guard.stdout.close()
             self._guard = None
-            end_marked(self._mark)  # the server may have killed the guard
+            end_marked(self._mark)  # in case the server killed the guard
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None
@@ -262,7 +262,7 @@ class LaunchedServer:
         log = [str(Path(self._folder.name, "log")), str(LOG_LIMIT), number]
         server = [self.launch.interpreter, str(_HERE / "child.py"), number]
         try:
-            self._guard = subprocess.Popen(  # noqa: S603 - our own scripts
+            self._guard = subprocess.Popen(  # noqa: S603 - runs our own scripts
                 [sys.executable, str(_HERE / "guard.py"), *log, "--", *server],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -298,7 +298,7 @@ class LaunchedServer:
     def _await(self, deadline: float) -> None:
         said = self._line(deadline) or self._line(time.monotonic() + self.kept_waiting())
         if "failed" in said:
-            self._ended()  # until then, it may print
+            self._ended()  # it may print until it ends
             failed = said["failed"]
             if failed["type"] == "SystemExit":
                 failed = failed_start_up(self.log(_SEARCHED)) or failed
@@ -312,7 +312,7 @@ class LaunchedServer:
         self.not_accepted = tuple(self.secrets.show(str(each), _REFUSED) for each in said.get("refused", ()))
 
     def kept_waiting(self) -> float:
-        """Seconds for which others on a busy machine kept what starts from a processor; 0 where the system does not tell."""
+        """Seconds that its processes waited for a processor on a busy machine; 0 if the system does not tell."""
         assert self._guard is not None  # noqa: S101
         with suppress(psutil.Error, OSError, ValueError, IndexError):
             delays = [
@@ -341,7 +341,7 @@ class LaunchedServer:
         return self._announced(said)
 
     def _announced(self, line: bytes) -> dict[str, Any]:
-        """The content of a line if it is one of ours; the server's own code can write there, too."""
+        """The content of a line if it is ours: the server's own code can write there, too."""
         assert self._guard is not None  # noqa: S101
         try:
             said = parse_json(line.splitlines()[0])
@@ -360,13 +360,13 @@ class LaunchedServer:
 
 
 def _bound(port: int, *, listening: bool) -> socket.socket:
-    """A loopback socket, on any port for 0. It names its protocol, because asyncio disables Nagle's algorithm only then.
+    """A loopback socket, on any port for 0. It names its protocol: only then does asyncio disable Nagle's algorithm.
 
-    One that does not listen only reserves the port, and shares it with the socket that later asks for it by number.
+    If it is not listening, it only reserves the port, and shares it with the socket that later binds that number.
     """
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        # a port of our choice is one that nobody has; after a restart it is ours still, with connections that linger
+        # a port that we choose is unused; after a restart it is still ours, but has lingering connections
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(bool(port) or not listening))
         listener.bind(("127.0.0.1", port))
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -379,9 +379,9 @@ def _bound(port: int, *, listening: bool) -> socket.socket:
 
 
 def _environment(python: str) -> dict[str, str]:
-    """Ours, without what would make the server think that pytest, a gym or coverage runs it, and unbuffered.
+    """Our environment, unbuffered, and without what would tell the server that pytest, a gym or coverage runs it.
 
-    The programs beside its interpreter come first, as where `gym env start` has activated its environment.
+    The programs of its interpreter's environment come first, as if `gym env start` had activated it.
     """
     own = {
         name: value
@@ -396,11 +396,11 @@ def _environment(python: str) -> dict[str, str]:
 
 
 def _uv_folder(path: str | None) -> str:
-    """The folder of our own uv; '' where there is one anyway. An env may make environments itself: `gym env start` needs uv."""
+    """The folder of our uv, for envs that make environments, as `gym env start` does; '' if uv is on PATH anyway."""
     if which("uv", path=path):
         return ""
     try:
-        from uv import find_uv_bin  # noqa: PLC0415 - an extra
+        from uv import find_uv_bin  # noqa: PLC0415 - uv is an extra
 
         return str(Path(find_uv_bin()).parent)
     except (ImportError, FileNotFoundError):
@@ -408,7 +408,7 @@ def _uv_folder(path: str | None) -> str:
 
 
 def _is_below(pid: int, ancestor: int) -> bool:
-    """Whether a process is one of those that another one started."""
+    """Whether a process descends from another."""
     try:
         return any(parent.pid == ancestor for parent in psutil.Process(pid).parents())
     except (psutil.Error, ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""What launches leave behind where a run is killed: processes, found by their mark, and temporary folders, by their names."""
+"""What launches leave behind if a run is killed: processes, found by a mark, and temporary folders, found by name."""
 
 import os
 import shutil
@@ -10,18 +10,18 @@ from typing import Final
 
 import psutil
 
-#: In the environment of everything that a server starts, so that it can be found after its guard has died.
+#: In the environment of everything that a server starts, so that it can be found after its guard died.
 MARK = "GYM_CONFORMANCE_LAUNCH"
 
-#: Before the number of our process in the name of a temporary folder.
+#: The prefix of temporary folders' names; our process id follows.
 PREFIX = "gym-conformance-"
 
-#: Seconds within which marked processes are gone.
+#: Seconds within which marked processes must be gone.
 _STOP: Final = 12.0
 
 
 def end_marked(mark: str) -> None:
-    """Kill every process with the mark in its environment: what a server started and what outlived its guard."""
+    """Kill every process with the mark in its environment: what a server started, and what outlived its guard."""
     deadline = time.monotonic() + _STOP
     while (rest := [each for each in psutil.process_iter() if _bears(each, mark)]) and time.monotonic() < deadline:
         for process in rest:
@@ -38,7 +38,7 @@ def _bears(process: psutil.Process, mark: str) -> bool:
 
 
 def remove_left_folders() -> None:
-    """Remove the folders of runs that were killed before they could do so."""
+    """Remove the folders of runs that were killed before they could do so themselves."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*-*"):
         owner = folder.name.removeprefix(PREFIX).partition("-")[0]
         with suppress(OSError):

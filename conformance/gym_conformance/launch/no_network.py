@@ -1,9 +1,9 @@
-"""Closes the network to this process: run by its path in a launched server's interpreter, which need not have our package.
+"""Closes the network to this process: run by its path in a launched server's interpreter, which may lack our package.
 
-What the server asks of other hosts goes to a recorder on loopback, which first says whether a name is to be found. A
-name that is has an address of our own, and a connection to it is one to the recorder; a TLS connection is made without
-a certificate, since nobody has one in that name. A connection to any other address is refused. Programs that the
-server starts are told of the recorder as their proxy.
+Requests of the server to other hosts go to a recorder on loopback, which first decides whether a name resolves. A name
+that does gets an address of ours, and connections to that address go to the recorder; TLS connections are made without
+a certificate, since nobody has one for that name. Connections to any other address are refused. Programs that the
+server starts get the recorder as their proxy.
 """
 
 import errno
@@ -16,7 +16,7 @@ import subprocess
 from collections.abc import Callable
 from typing import Any
 
-#: Addresses that nobody else has (RFC 2544).
+#: Addresses that nobody else uses (RFC 2544).
 _OURS = ipaddress.ip_network("198.18.0.0/15")
 
 #: Seconds within which the recorder answers.
@@ -28,7 +28,7 @@ _connect, _connect_ex, _getaddrinfo = socket.socket.connect, socket.socket.conne
 
 
 def closing(recorder: tuple[str, int]) -> Callable[[], None]:
-    """What closes the network, once and for all."""
+    """A function that closes the network for good."""
     closed = False
 
     def close() -> None:
@@ -41,7 +41,7 @@ def closing(recorder: tuple[str, int]) -> Callable[[], None]:
 
 
 def _own_addresses() -> set[str]:
-    """This machine's own, by its name: servers find themselves by it."""
+    """This machine's own addresses, by its name: servers find themselves by them."""
     own = {"", "0.0.0.0", "::", "localhost", "localhost.localdomain", socket.gethostname(), socket.getfqdn()}  # noqa: S104
     for name in tuple(own):
         try:
@@ -52,7 +52,7 @@ def _own_addresses() -> set[str]:
 
 
 class _Network:
-    """What there is of the network once it is closed: this machine, and the recorder in the place of all names that it lets be found."""
+    """The network once it is closed: this machine, and the recorder in place of all names that it lets resolve."""
 
     def __init__(self, recorder: tuple[str, int], own: set[str]) -> None:
         self._recorder = recorder
@@ -61,11 +61,11 @@ class _Network:
         self._free = _OURS.hosts()
 
     def is_own(self, host: str) -> bool:
-        """Whether it is this machine."""
+        """Whether the host is this machine."""
         return host in self._own or (_is_address(host) and ipaddress.ip_address(host.partition("%")[0]).is_loopback)
 
     def getaddrinfo(self, host: Any, port: Any, family: int = 0, *more: int, **named: int) -> Any:
-        """In the place of the function of that name."""
+        """Replaces `socket.getaddrinfo`."""
         name = host.decode() if isinstance(host, bytes) else host
         if not isinstance(name, str) or self.is_own(name) or _is_address(name):
             return _getaddrinfo(host, port, family, *more, **named)
@@ -76,11 +76,11 @@ class _Network:
         return _getaddrinfo(self._addresses[name], port, socket.AF_INET, *more, **named)
 
     def gethostbyname(self, host: str) -> str:
-        """In the place of the function of that name."""
+        """Replaces `socket.gethostbyname`."""
         return str(self.getaddrinfo(host, None, socket.AF_INET)[0][4][0])
 
     def place(self, sock: socket.socket, address: Any) -> Any:
-        """Where a connection goes that is made to an address.
+        """Where a connection to an address really goes.
 
         Raises:
             ConnectionRefusedError: nowhere.
@@ -98,7 +98,7 @@ class _Network:
         raise ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
 
     def _is_found(self, host: str, port: object) -> bool:
-        """Whether the recorder, which notes that it was asked for, lets the name be found."""
+        """Whether the recorder, which also counts the request, lets the name resolve."""
         try:
             with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as asking:
                 asking.settimeout(_SOON)
@@ -138,7 +138,7 @@ def _is_address(host: str) -> bool:
 
 
 def _without_certificate(method: str, is_own: Callable[[str], bool]) -> Callable[..., Any]:
-    """In the place of a method of `SSLContext`: to other hosts, a cipher that needs no certificate."""
+    """Replaces a method of `SSLContext`: connections to other hosts use a cipher that needs no certificate."""
     original = getattr(ssl.SSLContext, method)
 
     signature = inspect.signature(original)
@@ -160,7 +160,7 @@ def _without_certificate(method: str, is_own: Callable[[str], bool]) -> Callable
 
 
 def _tell_programs(recorder: tuple[str, int]) -> None:
-    """Let programs that are started have the recorder as their proxy, whatever environment they are given."""
+    """Make the recorder the proxy of programs that are started, whatever environment they are given."""
     start = subprocess.Popen.__init__
     proxies = dict.fromkeys(_NAMES, "http://{}:{}".format(*recorder))
     proxies |= dict.fromkeys(("NO_PROXY", "no_proxy"), "localhost,127.0.0.1,::1")

@@ -2,15 +2,15 @@
 
 from gym_conformance.redaction import NO_SECRETS, Secrets
 
-#: Characters of what is needed.
+#: The most characters of `needs`.
 _LONGEST = 1_000
 
 
 class NotLaunched(Exception):
-    """The server cannot be judged as launched: `needs` says what is missing, `log` is what it printed last.
+    """The server cannot be judged as launched: `needs` says what is missing, `log` holds its last output.
 
-    `credentials` are the fields of its config that it lacks, if those are all, and `variables` what it names that look
-    like a credential's in the environment.
+    `credentials` are the config fields that it lacks, if nothing else is missing; `variables` are the names in it that
+    look like environment variables with credentials.
     """
 
     def __init__(

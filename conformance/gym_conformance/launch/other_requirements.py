@@ -1,4 +1,4 @@
-"""What an env requires where it has no requirements.txt: as its conda environment, its Dockerfile, or only its build says."""
+"""The requirements of an env without requirements.txt: of a conda environment, a Dockerfile, or a build's own files."""
 
 import re
 import shlex
@@ -10,26 +10,29 @@ from gym_conformance.documents import read_text, yaml_mapping
 
 _CONDA: Final = ("environment.yml", "environment.yaml", "conda.yml", "conda.yaml")
 
-#: Of conda's packages, what an environment has anyway, and what only conda has.
+#: Conda packages that an environment has anyway, or that only conda has.
 _NOT_IN_AN_INDEX: Final = re.compile(
     r"(?:python|pip|uv|conda|mamba|setuptools|wheel|cuda.*|lib.*|mkl|gcc.*|gxx.*|git|make|cmake)$"
 )
 _CONDAS_OWN: Final = re.compile(r"(?:[\w.-]+::)?(?P<name>[\w.-]+)\s*(?P<version>[=<>!~].*)?")
 
-#: A command of a Dockerfile that installs, to its end.
+#: A Dockerfile command that installs packages, up to its end.
 _INSTALLS: Final = re.compile(r"\bpip3?\s+install\s+([^&;|\n]*)")
 _FROM_PYTHON: Final = re.compile(r"^FROM\s+\S*\bpython:(3\.\d+)", re.MULTILINE | re.IGNORECASE)
 _VALUED: Final = frozenset(
     {"-i", "--index-url", "--extra-index-url", "-f", "--find-links", "-c", "--constraint", "--target"}
 )
 
-#: Where a build's own files say which Python it needs.
+#: The Python that a build's own files require.
 _NEEDS_PYTHON: Final = re.compile(r"python_requires\s*=\s*[\"']?([^\"'\n]+)")
 _CARET: Final = re.compile(r"\^\s*(\d+)(?:\.(\d+))?[\w.]*")
 
 
 def listed_elsewhere(folder: Path) -> tuple[list[str], str]:
-    """The lines of requirements of a conda environment, else of a Dockerfile, and the Pythons that it names; none of both where it has neither."""
+    """The requirements of a conda environment, else of a Dockerfile, and the Python versions that it names.
+
+    Both are empty if the folder has neither.
+    """
     for name in _CONDA:
         if said := yaml_mapping(folder / name):
             return list(_of_conda(said)), _python_of_conda(said)
@@ -44,13 +47,13 @@ def listed_elsewhere(folder: Path) -> tuple[list[str], str]:
 
 
 def pythons_of_a_build(text: str) -> str:
-    """The Pythons that a setup.py or a setup.cfg names; '' where it names none."""
+    """The Python versions in a setup.py or a setup.cfg; '' if there are none."""
     found = _NEEDS_PYTHON.search(text)
     return found[1].strip() if found else ""
 
 
 def pep440(poetrys: Any) -> str:
-    """A version as Poetry writes it, in the form of others; '' of what it is not known."""
+    """A version in Poetry's notation, in that of PEP 440; '' if it is not understood."""
     said = str(poetrys.get("version", "") if isinstance(poetrys, dict) else poetrys).strip()
     if found := _CARET.fullmatch(said):
         major, minor = int(found[1]), int(found[2] or 0)
@@ -74,7 +77,7 @@ def _python_of_conda(said: Mapping[str, Any]) -> str:
 
 
 def _version(condas: str) -> str:
-    """A version as conda writes it, without its build: `=1.2` is any 1.2."""
+    """A version in conda's notation, without its build: `=1.2` is any 1.2."""
     said = condas.replace(" ", "")
     if found := re.fullmatch(r"=([\w.*]+)(?:=\S+)?", said):
         return f"=={found[1].removesuffix('.*')}.*"
@@ -82,7 +85,7 @@ def _version(condas: str) -> str:
 
 
 def _of_pip(command: str) -> Iterator[str]:
-    """What a command of pip's installs: requirements, and files of them."""
+    """What a pip command installs: requirements, and files of requirements."""
     try:
         words = iter(shlex.split(command, comments=True))
     except ValueError:

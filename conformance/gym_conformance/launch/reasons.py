@@ -14,46 +14,46 @@ _MISSING_FIELD = re.compile(r"^(\S+)\n\s+Field required", re.MULTILINE)
 _NO_TEXT = re.compile(
     r"^([A-Za-z_]\w*)\S*\n\s+Input should be a valid string \[type=string_type, input_value=None", re.MULTILINE
 )
-#: What is said of a network that is not there.
+#: Error messages of a missing network.
 NETWORK = re.compile(
     r"Connection refused|Max retries exceeded|Name or service not known|Temporary failure in name resolution"
     r"|Could not resolve host|dns error|Failed to connect to|Network is unreachable|NameResolutionError|Could not connect|couldn't connect|ConnectError|Tunnel connection failed"
     r"|offline mode|LocalEntryNotFoundError|NLTK Downloader",
     re.IGNORECASE,
 )
-#: A variable of the environment, as messages name it.
+#: An environment variable, as messages name it.
 _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
 _UNSET = re.compile(r"Environment variable '([^']+)' not found")
 
 _NETWORK_TYPES = frozenset({"ConnectionError", "gaierror", "URLError", "ConnectError", "ProxyError", "MaxRetryError"})
 
-#: What is imported first of nemo-gym and of what it brings.
+#: The first imports of nemo-gym and its dependencies.
 _GYM = ("nemo_gym", "omegaconf")
 
-#: The last line of a traceback; nemo-gym may have put the server's name before it.
+#: The last line of a traceback; nemo-gym may prefix the server's name.
 _RAISED = re.compile(
     r"^(?:\([^)]*\) )?(?P<kind>(?:[A-Za-z_][\w.]*)?(?:Error|Exception|Exit|NotFound\w*)): (?P<message>.*)$"
 )
 
-#: What uvicorn prints before an application's own start-up, and after it.
+#: What uvicorn prints before and after an application's own start-up.
 _BEGUN, _OVER = "Waiting for application startup.", "Application startup complete."
 _FAILED = "Application startup failed."
 
-#: What is shown of an error that is not known.
+#: Characters to show of an unknown error.
 _CUT = 300
 
 _QUOTES = "'\""
 
 
 def reason(failure: Mapping[str, Any], env: Env, python: str) -> str:
-    """What is needed, to stand after "needs ". `failure` is what the child announced."""
+    """What is needed, phrased to follow "needs ". `failure` is the child's announcement."""
     needs, missed = _reason(failure, env, python), left_out(python)
     return (
         f"{needs}; left out of its requirements, as their host is not there: {', '.join(missed)}" if missed else needs
     )
 
 
-def _reason(failure: Mapping[str, Any], env: Env, python: str) -> str:  # noqa: PLR0911 - one for each kind
+def _reason(failure: Mapping[str, Any], env: Env, python: str) -> str:  # noqa: PLR0911 - one per kind
     kind, bases, message = str(failure["type"]), set(failure["bases"]), str(failure["message"])
     first = next((line for raw in message.splitlines() if re.search(r"\w", line := raw.strip())), kind)[:_CUT]
     match kind:
@@ -76,12 +76,12 @@ def _reason(failure: Mapping[str, Any], env: Env, python: str) -> str:  # noqa: 
 
 
 def missing_file(said: str) -> str:
-    """The file that an exception names, or what it says instead, in words of its own."""
+    """The file that an exception names; its own message if it names none."""
     return f"a file that is not there: {said}" if " " in said else f"the file {said}"
 
 
 def missing_credentials(failure: Mapping[str, Any]) -> tuple[str, ...]:
-    """The fields of a config that its class lacks, if nothing but credentials is missing."""
+    """The config fields that its class requires, if only credentials are missing."""
     message = str(failure["message"])
     fields = dict.fromkeys([*_MISSING_FIELD.findall(message), *_NO_TEXT.findall(message)])
     only = failure["type"] == "ValidationError" and all(map(CREDENTIAL.search, fields))
@@ -89,13 +89,13 @@ def missing_credentials(failure: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def named_credentials(failure: Mapping[str, Any]) -> tuple[str, ...]:
-    """The variables of the environment that it names, as libraries do that lack a credential."""
+    """The environment variables that it names, as libraries do that lack a credential."""
     found = _VARIABLE.findall(str(failure["message"]))
     return tuple(dict.fromkeys(name for name in found if CREDENTIAL.search(name)))
 
 
 def raised(log: Sequence[str]) -> Mapping[str, Any] | None:
-    """The exception that a process printed last of all, as the child would announce it; None where it printed none."""
+    """The last exception that a process printed, in the form of the child's announcement; None if it printed none."""
     for line in reversed(log):
         if found := _RAISED.match(line):
             kind, message = found["kind"].rpartition(".")[2], found["message"]
@@ -106,12 +106,12 @@ def raised(log: Sequence[str]) -> Mapping[str, Any] | None:
 
 
 def failed_start_up(log: Sequence[str]) -> Mapping[str, Any] | None:
-    """The exception that ended an application's own start-up, which uvicorn prints and then exits for; None where it did not."""
+    """The exception that ended an application's own start-up, which uvicorn prints before it exits; None for none."""
     return raised(log[: max((at for at, line in enumerate(log) if _FAILED in line), default=0)])
 
 
 def unfinished(log: Sequence[str]) -> str:
-    """The last that a process said in its own start-up, before which uvicorn answers nothing; '' where it is over."""
+    """The last line printed during start-up, before which uvicorn answers nothing; '' if start-up is complete."""
     for line in reversed(log):
         if _OVER in line:
             return ""
@@ -121,7 +121,7 @@ def unfinished(log: Sequence[str]) -> str:
 
 
 def _config(kind: str, message: str, first: str) -> str:
-    """What is wrong with the config; '' where nothing is. The types are nemo-gym's, OmegaConf's and pydantic's."""
+    """What is wrong with the config, '' if nothing is. The types are those of nemo-gym, OmegaConf and pydantic."""
     match kind:
         case "ConfigMissingValuesError" | "MissingMandatoryValue":
             return _settings(_KEYS.findall(message) or re.findall(r"full_key: (\S+)", message), first)
@@ -139,7 +139,7 @@ def _config(kind: str, message: str, first: str) -> str:
 
 
 def _module(module: str, env: Env, python: str) -> str:
-    """The module that is missing, and the command that brings it; of nemo-gym's own, nemo-gym."""
+    """The missing module, and the command that installs it; for nemo-gym's own modules, nemo-gym."""
     top = module.partition(".")[0]
     install = f"{quote(python)} -m pip install"
     listed = next((name for name in REQUIRING if (env.project / name).is_file()), "")
@@ -154,7 +154,7 @@ def _module(module: str, env: Env, python: str) -> str:
         return f"the module {module}: {'it may come with what was left out' if missed else named}"
     if top in _GYM:
         return f"nemo-gym where the server runs: {install} nemo-gym{or_so}, or --gym-python PATH of an interpreter that has it"
-    if listed == "pyproject.toml":  # which may take it from elsewhere than the index, or by another name
+    if listed == "pyproject.toml":  # which may get it from another source, or by another name
         return f"the module {module}: --gym-install, with its pyproject.toml asking for what brings it"
     wanted = f"-r {quote(str(env.project / listed))}" if listed else top.replace("_", "-")
     return f"the module {module}: {install} {wanted}{or_so}"

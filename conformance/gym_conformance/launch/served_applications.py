@@ -1,4 +1,4 @@
-"""The applications that Python files make, told without running them: what a folder serves that NeMo Gym did not lay out."""
+"""Finds the applications that Python files define, without running them, outside NeMo Gym's layout."""
 
 import ast
 import re
@@ -9,27 +9,30 @@ from typing import Final
 
 from gym_conformance.documents import read_text
 
-#: The classes of frameworks whose objects are ASGI or WSGI applications.
+#: Framework classes whose objects are ASGI or WSGI applications.
 _CLASSES: Final = frozenset({"FastAPI", "Starlette", "Litestar", "Quart", "Sanic", "BlackSheep", "Flask", "Bottle"})
 
-#: What a function is called that makes one.
+#: Names of functions that make one.
 _MAKES_ONE: Final = re.compile(r"(?:create|make|build|get|init)_(?:app|application|server|asgi|wsgi)|app_factory")
 
-#: What every such server has a route for.
+#: A route that every such server has.
 _ROUTE: Final = re.compile(r"""["'`]/?verify\b""")
 
-#: Folders that hold no server, files that are looked at, and characters of one.
+#: Folders without a server; the most files to look at; and the most characters of one.
 _ASIDE: Final = re.compile(
     r"\.|tests?$|docs$|examples?$|scripts$|(?:site-packages|node_modules|venv|build|dist|__pycache__)$"
 )
 _FILES, _LARGEST = 400, 1 << 20
 
-#: Levels below the folder.
+#: The most levels below the folder.
 _DEEPEST: Final = 4
 
 
 def applications(folder: Path) -> tuple[str, ...]:
-    """The `module:attribute`s of applications in a folder, or in its `src`, that has the route /verify; what is made at once before what a function makes."""
+    """The `module:attribute`s of applications in a folder, or in its `src`, that has the route /verify.
+
+    Those made at import come before those that a function makes.
+    """
     texts = {}
     for file in islice(_python_files(folder, _DEEPEST), _FILES):
         try:
@@ -60,7 +63,7 @@ def _module(file: Path, folder: Path) -> str:
 
 
 def _made(text: str) -> Iterator[tuple[str, bool]]:
-    """The names of applications that a module makes, and whether at once, not by a function."""
+    """The names of applications in a module, each with whether it is made at import and not by a function."""
     try:
         body = ast.parse(text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -1,4 +1,4 @@
-"""What to launch, and what the child that serves it is told of that: its YAML with the mocks in it. Pure, but for reading the YAML."""
+"""What to launch, and the specification for the child that serves it: its YAML with the mocks. Only reads the YAML."""
 
 import json
 import re
@@ -18,25 +18,28 @@ from gym_conformance.launch.env import (
     references,
 )
 
-#: What stands for a credential that nobody gave, and for what only a model server would need.
+#: Replaces a credential that nobody gave, and values that only a model server needs.
 MADE_UP: Final = "made-up-credential"
 _NOTHING: Final = "none"
 
-#: The key of model servers in a YAML, and those of servers that an environment server may refer to.
+#: The YAML key of model servers, and those of the servers that an environment server may refer to.
 _MODELS: Final = "responses_api_models"
 _PEERS: Final = (RESOURCES, "responses_api_agents")
 
-#: What OmegaConf writes for a value that is to be given, and how it refers to another key.
+#: OmegaConf's marker for a value that must be given, and its reference to another key.
 _UNSET: Final = "???"
 _INTERPOLATED: Final = re.compile(r"\$\{([A-Za-z_]\w*)\}")
 
-#: How OmegaConf refers to a variable of the environment that has no default.
+#: OmegaConf's reference to an environment variable without a default.
 _VARIABLE: Final = re.compile(r"\$\{oc\.env:\s*([A-Za-z_]\w*)\s*\}")
 
 
 @dataclass(frozen=True)
 class PeerAddresses:
-    """Where the server finds the rest of the gym, as (host, port), what is asked instead of other hosts, the sandboxes' URL, and the file of their provider."""
+    """Addresses of the mocks, as (host, port): the rest of the gym, and what replaces other hosts.
+
+    For sandboxes, their URL and the file of their provider.
+    """
 
     head: tuple[str, int]
     policy: tuple[str, int]
@@ -50,18 +53,18 @@ class Launch:
     """How to launch an env.
 
     Attributes:
-        env: what.
-        peers: the mocks it may ask.
+        env: the env.
+        peers: the addresses of the mocks.
         python: the interpreter; '' for the env's own, else ours.
         settings: `key=value`, as `gym env start ++key=value` takes them.
         deadline: seconds until it must be ready to accept.
-        real: whether it is to run as NeMo Gym runs it, Ray and all.
-        workers: how many processes serve it.
+        real: whether to run it as NeMo Gym runs it, with Ray.
+        workers: the number of processes that serve it.
         network: whether it may use the network while it is judged.
-        local_sandbox: whether commands are run, by the framework's own local provider, where a sandbox is asked for.
-        variables: of the environment, which get a made-up value where they have none.
-        beside: where other resources servers listen, by name.
-        pythons: their interpreters, by name, but for those that run in this one.
+        local_sandbox: whether commands for a sandbox are run, by the framework's own local provider.
+        variables: environment variables that get a made-up value if they have none.
+        beside: addresses of other resources servers, by name.
+        pythons: interpreters of those servers, by name, unless they run in this one.
     """
 
     env: Env
@@ -79,15 +82,15 @@ class Launch:
 
     @property
     def interpreter(self) -> str:
-        """The interpreter that will be used."""
+        """The interpreter to use."""
         return self.env.interpreter(self.python)
 
     @property
     def asked(self) -> tuple[Env, ...]:
-        """The other servers to be started beside it, since it may ask them.
+        """The other servers to start first, since it may call them.
 
         Raises:
-            BadConfig: the env has no YAML that can be used, or one of them is not here.
+            BadConfig: the env has no usable YAML, or one of them does not exist.
         """
         given = (setting.partition("=")[0].split(".") for setting in self.settings)
         return self.env.asked({*self.beside, *(key[0] for key in given if key[-1] == "port")})
@@ -97,12 +100,12 @@ class Launch:
         """The model servers that its config refers to.
 
         Raises:
-            BadConfig: the env has no YAML that can be used.
+            BadConfig: the env has no usable YAML.
         """
         return () if self.env.application else self.env.configured.models
 
     def with_made_up(self, fields: Sequence[str], variables: Sequence[str] = ()) -> "Launch":
-        """The same with made-up values for these fields of the server's config, and these variables of its environment."""
+        """A copy with made-up values for these config fields and these environment variables."""
         instance = self.env.configured if fields else None
         place = f"{instance.name}.{instance.group}.{instance.inner}" if instance else ""
         made_up = (f"{place}.{field}={MADE_UP}" for field in fields)
@@ -114,10 +117,10 @@ class Launch:
 
     @property
     def wanted_variables(self) -> tuple[str, ...]:
-        """The variables of its environment that get a made-up value where they have none, those in its YAML among them.
+        """The environment variables that get a made-up value if they have none, including those in its YAML.
 
         Raises:
-            BadConfig: the env has no YAML that can be used.
+            BadConfig: the env has no usable YAML.
         """
         if self.env.application:
             return self.variables
@@ -129,14 +132,14 @@ class Launch:
 
     @property
     def _outside(self) -> tuple[str, int] | None:
-        """What is asked instead of other hosts; None where those are."""
+        """The address that replaces other hosts; None if those are used."""
         return None if self.network or self.real else self.peers.outside
 
     def specification(self, port: int) -> dict[str, Any]:
-        """What the child is told.
+        """The specification for the child.
 
         Raises:
-            BadConfig: the env has no YAML that can be used.
+            BadConfig: the env has no usable YAML.
         """
         env = self.env
         told: dict[str, Any] = {
@@ -164,11 +167,11 @@ class Launch:
 
 
 def _overrides(launch: Launch, instance: ConfiguredServer, port: int) -> dict[str, Any]:
-    """What overrides the YAML: one worker at our address, our head, and our mock as every model server.
+    """The overrides of the YAML: one worker at our address, our head, and our mock as every model server.
 
-    What only a model server would need, such as its key, is nothing.
+    Values that only a model server needs, such as its key, are dummies.
     """
-    # a name may be a number in YAML, and is a text here
+    # a name may be a number in YAML, but must be a string here
     declared = json.loads(json.dumps(chained(instance.path, launch.env.root), default=str))
     plain = noted(launch.env.root, credentials=launch.network or launch.real)
     policy = _address(launch.peers.policy)
@@ -196,13 +199,13 @@ def _overrides(launch: Launch, instance: ConfiguredServer, port: int) -> dict[st
 
 
 def _served(launch: Launch, port: int) -> dict[str, Any]:
-    """Where it is to listen, and with how many workers: the child forks its own."""
+    """Its address and number of workers: the child forks these itself."""
     workers = {"num_workers": launch.workers} if launch.workers > 1 else {}
     return {**_address(("127.0.0.1", port)), **(workers if launch.real else {"num_workers": 1})}
 
 
 def _beside(declared: Mapping[str, Any], at: tuple[str, int]) -> dict[str, Any]:
-    """Where another resources server listens."""
+    """The address of another resources server."""
     return {RESOURCES: {inner: _address(at) for inner in _dict(declared.get(RESOURCES))}}
 
 
@@ -211,7 +214,7 @@ def _address(peer: tuple[str, int]) -> dict[str, Any]:
 
 
 def _filled(entries: Mapping[str, Any], address: Mapping[str, Any]) -> dict[str, Any]:
-    """The entries of a server at another address, and nothing for what is to be given."""
+    """A server's entries with another address, and dummies for values that must be given."""
     return {
         inner: {**{key: _NOTHING for key, value in _dict(entry).items() if value == _UNSET}, **address}
         for inner, entry in entries.items()
@@ -219,7 +222,7 @@ def _filled(entries: Mapping[str, Any], address: Mapping[str, Any]) -> dict[str,
 
 
 def _peers(entry: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """The agents and resources servers that an environment server refers to: key, kind, and name, ours where it is unset."""
+    """Agents and resources servers that an environment server refers to: key, kind and name, ours if it has none."""
     for key, reference in entry.items():
         kind, name = (_dict(reference).get(part) for part in ("type", "name"))
         if kind in _PEERS and isinstance(name, str):
@@ -227,19 +230,19 @@ def _peers(entry: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
 
 
 def _peer(kind: str, declared: Mapping[str, Any], address: Mapping[str, Any]) -> dict[str, Any]:
-    """A server that an environment server refers to, as it is declared, or else just one of its kind, at our address."""
+    """A server that an environment server refers to, at our address: as declared, or just of that kind."""
     domain = {"domain": "other"} if kind == RESOURCES else {}
     return _filled(declared, address) or {"mock_peer": {"entrypoint": "app.py", **domain, **address}}
 
 
 def _model_servers(declared: Mapping[str, Any]) -> list[str]:
-    """Names of all model servers that are declared or referred to, and of the policy's."""
+    """The names of all model servers that are declared or referred to, and of the policy's."""
     own = (name for name, each in declared.items() if _MODELS in _dict(each))
     return sorted({"policy_model", *own, *(name for kind, name in references(declared) if kind == _MODELS)})
 
 
 def _unknown_keys(declared: Mapping[str, Any], instance: ConfiguredServer) -> Iterator[str]:
-    """The keys that the YAML refers to and does not have, if they are credentials, or only other servers need them."""
+    """Keys that the YAML refers to but lacks, if they are credentials or only other servers need them."""
     needed = _keys_in(_dict(declared.get(instance.name)).get(instance.group))
     for key in _keys_in(declared):
         if key not in declared and key != "policy_base_url" and (CREDENTIAL.search(key) or key not in needed):
@@ -247,21 +250,21 @@ def _unknown_keys(declared: Mapping[str, Any], instance: ConfiguredServer) -> It
 
 
 def _keys_in(node: object) -> dict[str, None]:
-    """The keys to which interpolations within a YAML refer."""
+    """The keys that interpolations within a YAML refer to."""
     return dict.fromkeys(_INTERPOLATED.findall(str(node)))
 
 
 def _sandboxes(launch: Launch, declared: Mapping[str, Any]) -> dict[str, Any]:
-    """Configs of all sandboxes that are referred to, as `sandbox_provider` (nemo_gym/sandbox/config.py, 0.5.0 on), and not there."""
+    """Configs of sandboxes that are referred to, as `sandbox_provider` (nemo_gym/sandbox/config.py, 0.5.0), but missing."""
     if launch.real and not launch.local_sandbox:
-        return {}  # the mocks' provider is registered in the child's own process alone
+        return {}  # the mocks' provider is registered only in the child's own process
     config = {"local": {}} if launch.local_sandbox else {"gym_mocks": {"url": launch.peers.sandboxes}}
     named = (each.get("sandbox_provider") for each in mappings(declared))
     return {name: config for name in named if isinstance(name, str) and name not in declared}
 
 
 def _without_datasets(declared: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """What overrides the data sets of all servers."""
+    """The overrides for the data sets of all servers."""
     for name, kinds in declared.items():
         for kind, entries in _dict(kinds).items():
             if named := [inner for inner, entry in _dict(entries).items() if "datasets" in _dict(entry)]:

@@ -1,9 +1,10 @@
-"""Holds an env's rows to its task_data.py with nemo-gym's own validator: run by its path, in the env's own interpreter.
+"""Validates an env's rows against its task_data.py with nemo-gym's own validator: run by path in the env's interpreter.
 
     python task_rows.py FOLDER ROOT FILE
 
-One line of JSON answers on standard output, whatever the env's module prints there: {"unknown": why it cannot be told},
-{"broken": why there is no schema}, or what nemo-gym's report says of the file's rows. Source: nemo_gym/task_data.py (0.7.0).
+Writes one line of JSON to standard output, whatever the env's module prints there: {"unknown": why it cannot be
+checked}, {"broken": why there is no schema}, or nemo-gym's report on the file's rows. Source: nemo_gym/task_data.py
+(0.7.0).
 """
 
 import json
@@ -14,9 +15,9 @@ from typing import Any
 
 
 def judged(folder: Path, file: Path) -> dict[str, Any]:
-    """What the validator says."""
+    """The validator's result."""
     try:
-        from nemo_gym.task_data import (  # noqa: PLC0415 - it may be missing: that is for us to say
+        from nemo_gym.task_data import (  # noqa: PLC0415 - it may be missing, which we report
             TaskDataSchemaError,
             load_task_data_schema,
             validate_jsonl_rows,
@@ -40,7 +41,7 @@ def judged(folder: Path, file: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Answer on what was standard output; the env's module prints to standard error."""
+    """Answer on the original standard output; the env's module prints to standard error."""
     answer = os.dup(1)
     os.dup2(2, 1)
     folder, root, file = map(Path, sys.argv[1:])

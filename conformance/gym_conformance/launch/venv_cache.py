@@ -1,7 +1,7 @@
-"""Virtual environments of envs, made with uv and kept in the user's cache folder, one for each recipe.
+"""Virtual environments for envs, made with uv and kept in the user's cache folder, one for each recipe.
 
-Each is made beside its place and renamed into it when it is whole, under a lock, so that several runs may want it at
-once. The lock's descriptor is uv's, too: it is free only when the uv of a killed run has ended as well.
+Each is built beside its final place and renamed when complete, under a lock, since several runs may want the same one.
+uv inherits the lock's descriptor, so that the lock is free only after the uv of a killed run has ended as well.
 """
 
 import fcntl
@@ -34,36 +34,36 @@ from gym_conformance.launch.venv_recipe import (
 from gym_conformance.printable import printable
 from gym_conformance.redaction import NO_SECRETS, Secrets
 
-#: Seconds for making one, and for waiting for others that make it: PyTorch and its like over a slow line.
+#: Seconds for making an environment, and for waiting while others make it: enough for PyTorch over a slow line.
 _PATIENCE: Final = 3600.0
 
-#: Seconds between two looks at a lock.
+#: Seconds between attempts to get a lock.
 _PAUSE: Final = 0.2
 
-#: Bytes of a file that a build may read.
+#: Bytes of the largest file that a build may read.
 _LARGEST_BUILT: Final = 16 << 20
 
-#: Requirements that are named while they are installed.
+#: How many requirements to name while they are installed.
 _NAMED: Final = 4
 
-#: Characters of that.
+#: The most characters of those names.
 _LONGEST: Final = 300
 
-#: The 3.13 that nemo-gym 0.5.0 and later declare.
+#: The Python 3.13 that nemo-gym declares from 0.5.0 on.
 _DECLARED: Final = (3, 13, 14)
 
 
 def interpreter(env: Env, python: str, nemo: str, say: Callable[[str], None]) -> str:
-    """The interpreter of an environment that has what an env requires, made where there is none yet.
+    """The interpreter of an environment with an env's requirements, which is made if it does not exist.
 
     Args:
         env: the env.
         python: the interpreter to make it with; '' for the one that the env asks for.
         nemo: the release of nemo-gym; '' for the one that the env asks for.
-        say: is told what is going on, if it takes time.
+        say: prints a message about what takes time.
 
     Raises:
-        NotLaunched: it cannot be made; the message says why, and the log what uv said.
+        NotLaunched: it cannot be made; the message says why, and the log holds uv's output.
     """
     try:
         recipe = read_recipe(env, python, nemo)
@@ -81,7 +81,7 @@ def interpreter(env: Env, python: str, nemo: str, say: Callable[[str], None]) ->
 
 
 class _Unfetched(NotLaunched):
-    """A host is not there, as `said` says in uv's words."""
+    """A host does not exist, according to uv's output `said`."""
 
     said = ""
 
@@ -104,7 +104,7 @@ def _interpreter(recipe: VenvRecipe, env: Env, say: Callable[[str], None]) -> st
 
 def cache_folder() -> Path:
     """Where environments are kept."""
-    from platformdirs import user_cache_path  # noqa: PLC0415 - an extra
+    from platformdirs import user_cache_path  # noqa: PLC0415 - platformdirs is an extra
 
     return user_cache_path("gym-conformance") / "environments"
 
@@ -114,7 +114,7 @@ def _python(folder: Path) -> Path:
 
 
 def _is_whole(folder: Path) -> bool:
-    """Whether it is there, and the Python that it was made with, too."""
+    """Whether it exists, and so does the Python that it was made with."""
     return _python(folder).exists()
 
 
@@ -127,7 +127,7 @@ def _summary(recipe: VenvRecipe) -> str:
 
 @contextmanager
 def _locked(path: Path, wait: Callable[[], None]) -> Iterator[IO[bytes]]:
-    """Hold a lock; `wait` is called once if that takes time."""
+    """Hold a lock; `wait` is called once if it is not free."""
     deadline = time.monotonic() + _PATIENCE
     waited = False
     with path.open("wb") as lock:
@@ -147,19 +147,19 @@ def _locked(path: Path, wait: Callable[[], None]) -> Iterator[IO[bytes]]:
 
 
 def _make(recipe: VenvRecipe, folder: Path, env: Env, lock: IO[bytes]) -> None:
-    """Make it aside, and put it in its place."""
+    """Build it beside its place, then move it there."""
     half = folder.with_suffix(".part")
-    shutil.rmtree(half, ignore_errors=True)  # a killed run's
-    shutil.rmtree(folder, ignore_errors=True)  # its Python is gone
+    shutil.rmtree(half, ignore_errors=True)  # left by a killed run
+    shutil.rmtree(folder, ignore_errors=True)  # its Python no longer exists
     try:
         uv = _Uv(env, half, lock)
-        # relocatable: its scripts find their interpreter also after the renaming
+        # relocatable: its scripts still find their interpreter after the renaming
         uv.run(
             f"Python {recipe.python}, which is not here and cannot be had; install it, or give --gym-python",
             *("venv", "--relocatable", "--no-project", "--python", recipe.python, str(half)),
         )
         copies = half / "copies"
-        for inside, _ in recipe.folders:  # building writes there
+        for inside, _ in recipe.folders:  # a build writes into the folder
             shutil.copytree(env.project / inside, copies / copied(inside), ignore=_unbuilt)
         uv.run(
             "requirements that can be installed",
@@ -181,7 +181,7 @@ def _make(recipe: VenvRecipe, folder: Path, env: Env, lock: IO[bytes]) -> None:
 
 
 def _unbuilt(folder: str, names: list[str]) -> set[str]:
-    """What no build reads of a folder: other environments, and large data."""
+    """What a build does not read of a folder: other environments, and large data."""
 
     def is_large(name: str) -> bool:
         path = Path(folder, name)
@@ -191,7 +191,7 @@ def _unbuilt(folder: str, names: list[str]) -> set[str]:
 
 
 def _arguments(recipe: VenvRecipe, half: Path) -> list[str]:
-    arguments = ["--no-sources"] if recipe.folders else []  # they are read, and a copy lies in no workspace
+    arguments = ["--no-sources"] if recipe.folders else []  # we have read the sources, and a copy is in no workspace
     for option, lines in (("--constraint", recipe.constraints), ("--override", recipe.overrides)):
         if lines:
             file = half / f"gym-conformance{option}.txt"
@@ -209,16 +209,16 @@ def _version(half: Path) -> tuple[int, ...]:
 
 
 def _pyenv_folders() -> list[str]:
-    """Where pyenv keeps interpreters: what it puts on PATH refuses to start unless that version is selected."""
+    """Where pyenv keeps interpreters: its shims on PATH only start the selected version."""
     root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
     return sorted(str(each / "bin") for each in root.glob("versions/3.*"))
 
 
 class _Uv:
-    """Runs uv in an env's folder, where paths in its requirements start."""
+    """Runs uv in an env's folder, to which paths in its requirements are relative."""
 
     def __init__(self, env: Env, half: Path, lock: IO[bytes]) -> None:
-        from uv import find_uv_bin  # noqa: PLC0415 - an extra
+        from uv import find_uv_bin  # noqa: PLC0415 - uv is an extra
 
         self._uv = find_uv_bin()
         self._folder = env.project
@@ -227,20 +227,22 @@ class _Uv:
         self._deadline = time.monotonic() + _PATIENCE
 
     def run(self, needs: str, *arguments: str, lines: Sequence[str] = ()) -> None:
-        """Run it to its end.
+        """Run it until it ends.
 
         Raises:
-            NotLaunched: it fails, which `needs` words, or does not end in time.
+            NotLaunched: it fails, as `needs` words it, or does not end in time.
         """
         environment = {name: value for name, value in os.environ.items() if name not in ("VIRTUAL_ENV", "CONDA_PREFIX")}
-        environment["UV_NO_WRAP"] = "1"  # what it says is searched
-        environment.setdefault("SETUPTOOLS_SCM_PRETEND_VERSION", "0.0.0")  # a copy has no repository to ask
+        environment["UV_NO_WRAP"] = "1"  # its output is searched
+        environment.setdefault(
+            "SETUPTOOLS_SCM_PRETEND_VERSION", "0.0.0"
+        )  # a copy has no repository that tells the version
         environment["PATH"] = os.pathsep.join([*filter(None, [os.environ.get("PATH")]), *_pyenv_folders()])
         try:
             with (
                 self._said.open("w+b") as said,
-                subprocess.Popen(  # noqa: S603 - the program is uv's, and what it is given are its own options
-                    # killed as xdist does with its workers, we would leave it with the lock
+                subprocess.Popen(  # noqa: S603 - the program is uv, with its own options
+                    # if we are killed, as xdist kills its workers, uv must not keep the lock
                     [*ending_with_us(signal.SIGKILL), self._uv, "--quiet", "--no-progress", *arguments],
                     cwd=self._folder,
                     env=environment,
@@ -279,6 +281,6 @@ class _Uv:
 
 
 def _why(printed: Sequence[str]) -> str:
-    """What uv says of a failure, in one line: where that is long, what was wanted and, from the last line, the cause of causes."""
+    """What uv says of a failure, in one line; if long, what was wanted and, from the last line, the root cause."""
     why = " ".join(re.sub(r"^\W+", "", line) for line in printed)
     return why if len(why) <= _LONGEST else f"{why[: _LONGEST // 2]} ... {printed[-1][-_LONGEST // 2 :]}"

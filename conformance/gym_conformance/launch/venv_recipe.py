@@ -1,7 +1,7 @@
-"""What an env's virtual environment is made from: its requirements, as its folder says, and the Python for them.
+"""The recipe of an env's virtual environment: the requirements in its folder, and the Python for them.
 
-`gym env start` is followed (`setup_env_command` in nemo_gym/cli/setup_command.py, 0.4.0 to 0.7.0): `requirements.txt` or
-`pyproject.toml`, and a requirement of a NeMo Gym two folders up stands for the installed release. In one point it is
+`gym env start` is followed (`setup_env_command` in nemo_gym/cli/setup_command.py, 0.4.0 to 0.7.0): `requirements.txt`
+or `pyproject.toml`, and a requirement of a NeMo Gym two folders up stands for the installed release. In one point it is
 not: no package is built from the env's folder, which would write there. The launched server has its folder on its path,
 and what only a build knows of its requirements is asked of one in a copy.
 """
@@ -25,25 +25,25 @@ if TYPE_CHECKING:  # an extra
     from packaging.requirements import Requirement
     from packaging.specifiers import SpecifierSet
 
-#: Releases of nemo-gym by the Python that each runs on: 0.4.0 pins what knows no 3.13, and 0.5.0 asks for 3.13.
+#: Releases of nemo-gym by the Python that they need: 0.4.0 pins packages that lack support for 3.13; 0.5.0 requires 3.13.
 _RELEASES: Final = {
     "3.13": ("0.7.0", "0.6.0", "0.5.1", "0.5.0"),
     "3.12": ("0.4.0", "0.3.0", "0.2.1", "0.2.0"),
 }
 
-#: Files that decide what is installed.
+#: Files that determine what is installed.
 FILES: Final = ("requirements.txt", "pyproject.toml", "overrides.txt", "uv.toml")
 
-#: Levels of requirement files that name others, and of an extra that names others.
+#: The most levels of requirement files that include others, and of extras that name others.
 _DEEPEST: Final = 10
 
-#: What no build reads.
+#: Folders that no build reads.
 UNBUILT: Final = (".git", ".venv", ".tox", "node_modules", "__pycache__")
 
-#: Stands for where folders are copied to, in requirements.
+#: In requirements, the placeholder for the folder of all copies.
 COPIES: Final = "$GYM_CONFORMANCE_COPIES"
 
-#: The file of an environment that was made here, with the requirements that were left out of it, one a line.
+#: The file, in an environment that we made, of the requirements that were left out of it, one per line.
 LEFT_OUT: Final = "gym-conformance-left-out.txt"
 
 _NEMO: Final = "nemo-gym"
@@ -65,25 +65,25 @@ _UNNEEDED: Final = frozenset({"dev"})
 
 
 class BadRequirements(Refusal):
-    """The folder does not say what to install in a way that can be used; the message says why."""
+    """The folder's requirements cannot be used; the message says why."""
 
 
 @dataclass(frozen=True)
 class VenvRecipe:
-    """What a virtual environment is made from.
+    """The recipe of a virtual environment.
 
     Attributes:
-        python: for uv: a path, or versions such as `3.13`.
+        python: a path, or versions such as `3.13`, as uv takes them.
         requirements: lines of a requirements file.
-        constraints: likewise.
-        overrides: likewise.
+        constraints: lines of a constraints file.
+        overrides: lines of an overrides file.
         settings: the folder's files that uv reads, by name.
         folders: of requirements that are folders on this machine, such as the members of a workspace, where they lie as
-            seen from the env, and a hash of what they hold; such a requirement is written `COPIES/copied(FOLDER)`, for it
-            is built in a copy.
-        built: the file of the env's folder whose build, in a copy, says what else is required; '' for none.
+            seen from the env, and a hash of what they hold; such a requirement is written `COPIES/copied(FOLDER)`, for
+            it is built in a copy.
+        built: the file in the env's folder whose build, in a copy, determines further requirements; '' for none.
         ignores_patch: whether a nemo-gym is asked for that declares a later 3.13 than it needs: 0.5.0 on.
-        left_out: requirements that lie on a host that is not there.
+        left_out: requirements on a host that does not exist.
     """
 
     python: str
@@ -97,9 +97,9 @@ class VenvRecipe:
     left_out: tuple[str, ...] = ()
 
     def without_unfetched(self, said: str) -> "VenvRecipe":
-        """The same without the requirements that lie at a URL which `said`, uv's own words, names; the newest NeMo Gym stands for another.
+        """A copy without the requirements at URLs in uv's output `said`; a NeMo Gym there becomes the newest release.
 
-        Their packages are never looked for in an index, where others may have taken their names.
+        Their packages are not looked up in an index, where others may have taken their names.
         """
         named = tuple(_USER.sub("", url).rstrip("/") for url in _URL.findall(said))
         missed = {
@@ -114,12 +114,12 @@ class VenvRecipe:
 
     @property
     def key(self) -> str:
-        """A name for it, which changes with whatever goes in."""
+        """A name for it: a hash of all that goes into it."""
         return sha256(repr((1, self)).encode("utf-8", "surrogateescape")).hexdigest()[:24]
 
 
 def left_out(python: str) -> tuple[str, ...] | None:
-    """The requirements that were left out of the environment of an interpreter; None of one that was not made here."""
+    """The requirements left out of an interpreter's environment; None if we did not make that environment."""
     try:
         return tuple((Path(python).parents[1] / LEFT_OUT).read_text().splitlines())
     except (OSError, ValueError, IndexError):
@@ -133,7 +133,7 @@ class _Line:
 
 
 def read_recipe(env: Env, python: str, nemo: str) -> VenvRecipe:
-    """What an env's folder asks for.
+    """The recipe for what an env's folder requires.
 
     Args:
         env: the env.
@@ -141,7 +141,7 @@ def read_recipe(env: Env, python: str, nemo: str) -> VenvRecipe:
         nemo: the release of nemo-gym that the user chose; '' for the one that the env asks for.
 
     Raises:
-        BadRequirements: the folder says it in no way that can be used.
+        BadRequirements: the folder's requirements cannot be used.
     """
     settings = tuple((name, text) for name in FILES if (text := _text(env.project / name)))
     texts = dict(settings)
@@ -181,8 +181,8 @@ def read_recipe(env: Env, python: str, nemo: str) -> VenvRecipe:
 class _Wanted:
     """Reads requirements one by one.
 
-    `nemo` is then which releases of nemo-gym they admit, None where they name none; `folders` as a recipe has them; `building`
-    whether they name the env's own folder, and only its setup.py says what that requires.
+    Afterwards, `nemo` has the releases of nemo-gym that they admit, None if they name none; `folders` is that of a recipe;
+    `building` says whether they name the env's own folder, whose requirements only its setup.py determines.
     """
 
     def __init__(self, env: Env, release: str) -> None:
@@ -193,7 +193,7 @@ class _Wanted:
         self.building = False
 
     def all(self, lines: Iterable[str]) -> list[str]:
-        """The lines as they are to be installed, with what serves the env."""
+        """The lines to install, with the packages that serve the env."""
         requirements = [one for line in lines for one in self._read(line)]
         if self._env.application:
             return [*requirements, "uvicorn"]
@@ -228,7 +228,7 @@ class _Wanted:
             yield whole
 
     def _folder(self, wanted: str, start: Path) -> Iterator[str]:
-        """A folder that is required, to be built in a copy, and what it takes from elsewhere than the index."""
+        """A required folder, to be built in a copy, and the requirements that it gets from elsewhere than an index."""
         place, bracket, extras = wanted.partition("[")
         folder, project = (start / place).resolve(), self._env.project.resolve()
         if folder == project and (project / "pyproject.toml").is_file():
@@ -255,7 +255,7 @@ class _Wanted:
                     yield taken
 
     def _own(self, extras: Sequence[str]) -> Iterator[str]:
-        """Of the env's own folder, which the server has on its path, what its extras need; the rest is read anyway."""
+        """The requirements of the env's own extras; the server has its folder on its path, and the rest is read anyway."""
         text = _text(self._env.project / "pyproject.toml") or ""
         optional = _table(text, "project", "optional-dependencies")
         for each in (each for extra in extras for each in _strings(optional.get(extra))):
@@ -288,12 +288,12 @@ class _Wanted:
 
 
 def copied(where: str) -> str:
-    """Where a folder is copied to, below all copies."""
+    """Where a folder is copied to, relative to all copies."""
     return "own" if where == "." else where.replace("..", "__")
 
 
 def _hash(folder: Path) -> str:
-    """A hash of the files of a folder that go into a build."""
+    """A hash of a folder's files that go into a build."""
     found = []
     for at, inner, files_there in os.walk(folder):
         inner[:] = [each for each in inner if each not in UNBUILT]
@@ -305,7 +305,10 @@ def _hash(folder: Path) -> str:
 
 
 def _known_to_a_build(folder: Path, project: Mapping[str, Any], text: str, *, listed: bool) -> str:
-    """The file whose build says what is required, where nothing else does: dynamic dependencies, Poetry's own table, a setup.py; '' for none."""
+    """The file whose build determines the requirements, if they are not listed; '' if there is none.
+
+    That is so for dynamic dependencies, for Poetry's own table, and for a setup.py.
+    """
     if "dependencies" in (project.get("dynamic") or ()):
         return "pyproject.toml"
     if not project and (_table(text, "tool", "poetry", "dependencies") or "build-system" in tomllib.loads(text)):
@@ -325,14 +328,14 @@ def _of_the_server(project: Mapping[str, Any], text: str, env: Env) -> Iterator[
 
 
 def _hash_of_build(folder: Path) -> str:
-    """A hash of the files that say what a build requires."""
+    """A hash of the files that determine what a build requires."""
     names = ("setup.py", "setup.cfg", "pyproject.toml", "poetry.lock", "*.txt", "requirements/*")
     files = sorted({each for name in names for each in folder.glob(name) if each.is_file()})
     return sha256(repr([(each.name, sha256(each.read_bytes()).digest()) for each in files]).encode()).hexdigest()
 
 
 def _python_of_build(folder: Path, built: str) -> str:
-    """The Pythons that Poetry's table, a setup.cfg or a setup.py names."""
+    """The Python versions in Poetry's table, a setup.cfg or a setup.py."""
     if not built:
         return ""
     poetry = _table(_text(folder / "pyproject.toml") or "", "tool", "poetry", "dependencies")
@@ -350,13 +353,13 @@ def _specifiers(said: str) -> "SpecifierSet":
 
 
 def _installed(root: Path) -> str:
-    """The release in whose wheel an env lies; '' where it lies in none."""
+    """The release whose wheel contains the env; '' if none does."""
     found = next(iter(sorted(root.glob("nemo_gym-*.dist-info"))), None)
     return found.name.removeprefix("nemo_gym-").removesuffix(".dist-info") if found else ""
 
 
 def _pinned(env: Env) -> str:
-    """The Python that a `.python-version` names, without its patch release."""
+    """The Python version in a `.python-version`, without the patch release."""
     for folder in (env.folder, env.project, env.root):
         if found := _MINOR.match(_text(folder / ".python-version") or ""):
             return _interpreter(found[0])
@@ -364,12 +367,12 @@ def _pinned(env: Env) -> str:
 
 
 def _interpreter(minor: str) -> str:
-    """What uv is asked for: our own interpreter where it will do."""
+    """The Python to ask uv for: our own interpreter if it has this version."""
     return sys.executable if minor == f"{sys.version_info.major}.{sys.version_info.minor}" else minor
 
 
 def _python(nemo: "SpecifierSet | None", admitted: "SpecifierSet") -> tuple[str, bool]:
-    """The Python that is asked for, and whether its patch release does not matter."""
+    """The required Python, and whether its patch release does not matter."""
     if nemo is None:
         return (sys.executable, False) if admitted.contains(sys.version.split()[0]) else (str(admitted), False)
     for minor, releases in _RELEASES.items():
@@ -379,7 +382,7 @@ def _python(nemo: "SpecifierSet | None", admitted: "SpecifierSet") -> tuple[str,
 
 
 def _place(line: str) -> str:
-    """The URL of a requirement that no index has; '' of any other line."""
+    """The URL of a requirement that no index has; '' for any other line."""
     found = None if line.startswith("-") else _URL.search(line)
     return _USER.sub("", found[0]) if found else ""
 
@@ -390,18 +393,18 @@ def _is_at(url: str, place: str) -> bool:
 
 
 def _told(line: str) -> str:
-    """A requirement that is left out, as it is told."""
+    """A requirement that is left out, as messages show it."""
     return _USER.sub("", line) + (" (a release stands for it)" if _of_index(line) else "")
 
 
 def _of_index(line: str) -> str:
-    """What stands for a requirement that is left out: of NeMo Gym a release, of others nothing."""
+    """The replacement of a requirement that is left out: a release for NeMo Gym, nothing for others."""
     named = re.match(r"nemo[-_.]gym\s*(\[[^\]]*\])?\s*@", line, re.IGNORECASE)
     return f"{_NEMO}{named[1] or ''}" if named else ""
 
 
 def _is_local(requirement: "Requirement | None", wanted: str) -> bool:
-    """Whether what is wanted lies on this machine."""
+    """Whether the requirement is a path on this machine."""
     if requirement and not requirement.url:
         return False
     place = (requirement.url or "") if requirement else wanted
@@ -409,13 +412,13 @@ def _is_local(requirement: "Requirement | None", wanted: str) -> bool:
 
 
 def _lines_of(env: Env, name: str) -> Iterator[_Line]:
-    """The lines of a requirements file of the env; none where it has no such file."""
+    """The lines of one of the env's requirements files; none if it has no such file."""
     path = env.project / name
     return _lines(path) if _text(path) else iter(())
 
 
 def _lines(path: Path, depth: int = 0) -> Iterator[_Line]:
-    """The lines of a requirements file and of those that it names, without comments."""
+    """The lines of a requirements file and of those that it includes, without comments."""
     if depth > _DEEPEST:
         raise BadRequirements(f"{path.name}: more than {_DEEPEST} files that name each other")
     text = _text(path)
@@ -425,7 +428,7 @@ def _lines(path: Path, depth: int = 0) -> Iterator[_Line]:
 
 
 def _lines_in(text: str, folder: Path, depth: int = 0) -> Iterator[_Line]:
-    """The lines of a text in the form of a requirements file, which lies in a folder."""
+    """The lines of a text in the format of a requirements file, as if it were in a folder."""
     for raw in re.sub(r"\\\r?\n", " ", text).splitlines():
         line = " ".join(re.sub(r"(^|\s)#.*", "", raw).split())
         option = _OPTION.fullmatch(line)
@@ -444,7 +447,7 @@ def _value(option: "re.Match[str] | None") -> str:
 
 
 def _text(path: Path) -> str | None:
-    """A file's text; None where there is none."""
+    """A file's text; None if it does not exist."""
     try:
         return read_text(path).removeprefix("\ufeff")  # as editors on Windows begin a file
     except (FileNotFoundError, NotADirectoryError):
@@ -466,7 +469,7 @@ def _project(text: str | None) -> Mapping[str, Any]:
 
 
 def _table(text: str, *keys: str) -> Mapping[str, Any]:
-    """A table of a TOML file; empty where it has none, or cannot be read."""
+    """A table of a TOML file; empty if it is missing, or the file cannot be read."""
     try:
         table: Any = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
@@ -487,7 +490,7 @@ def _member(name: str, project: Path) -> str:
     """The folder of a workspace's package (https://docs.astral.sh/uv/concepts/projects/workspaces/).
 
     Raises:
-        BadRequirements: there is none. It must not be looked for in an index, where others may have taken its name.
+        BadRequirements: there is none. It must not be looked up in an index, where others may have taken its name.
     """
     from packaging.utils import canonicalize_name  # noqa: PLC0415 - an extra
 
@@ -502,7 +505,7 @@ def _member(name: str, project: Path) -> str:
 
 
 def _from_source(wanted: str, sources: Mapping[str, Any], project: Path) -> str:
-    """A dependency from where `tool.uv.sources` says that it comes from, as a requirement of its own; uv reads that only for projects."""
+    """A dependency with its source from `tool.uv.sources`, which uv only reads for projects, as a plain requirement."""
     from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - an extra
     from packaging.utils import canonicalize_name  # noqa: PLC0415
 

@@ -1,7 +1,7 @@
-"""The pytest plugin's thin skin: options and markers.
+"""The pytest plugin's entry point: options and markers.
 
-Every pytest run on the user's machine loads this module, so it imports nothing but pytest and the table of options; all
-else is loaded when an option asks for it.
+Every pytest run on the user's machine loads this module, so it imports only pytest and the table of options; everything
+else is loaded when an option needs it.
 """
 
 import os
@@ -18,12 +18,12 @@ _LEVELS = {
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options, each an ini option of the same name with underscores."""
+    """Add the options, each also as an ini option of the same name with underscores."""
     group = parser.getgroup("gym", "gym conformance (judge a NeMo Gym resources server)")
     for row in TABLE.values():
         if row.metavar:
             action = "append" if row.many else "store"
-            # without its value it is True, which the table refuses in one line, as argparse does not
+            # without a value it is True, which the table refuses in one line, unlike argparse
             group.addoption(
                 row.name, metavar=row.metavar, action=action, help=row.help, nargs="?", const=row.bare or True
             )
@@ -38,7 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
-    """With --gym-watch this process judges nothing: it runs pytest at each change."""
+    """With --gym-watch, this process judges nothing: it starts a pytest run at each change."""
     if not config.option.gym_watch or "GYM_CONFORMANCE_WATCHED" in os.environ:
         return None
     from gym_conformance.plugin.interrupting import end_as_by_ctrl_c  # noqa: PLC0415 - only needed here
@@ -50,18 +50,18 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the level markers, and the suite itself where an option asks for it."""
+    """Register the level markers and, if an option asks for it, the suite."""
     for level, meaning in _LEVELS.items():
         config.addinivalue_line("markers", f"{level}: {meaning} (gym-conformance)")
     if any(_given(config, row) for row in TABLE.values() if row.chooses):
-        from gym_conformance.plugin.as_they_are import import_as_they_are  # noqa: PLC0415 - before what it is for
+        from gym_conformance.plugin.as_they_are import import_as_they_are  # noqa: PLC0415 - before what it speeds up
 
         import_as_they_are()
-        from gym_conformance.plugin.interrupting import Ending  # noqa: PLC0415 - before what it is to outlast
+        from gym_conformance.plugin.interrupting import Ending  # noqa: PLC0415 - before what it must outlast
 
         config.pluginmanager.register(Ending(config), "gym-ending")
         if config.option.gym_demo and not config.option.collectonly and not hasattr(config, "workerinput"):
-            from gym_conformance.plugin.demo import demo_of  # noqa: PLC0415 - it starts while we import the rest
+            from gym_conformance.plugin.demo import demo_of  # noqa: PLC0415 - it starts up while we import the rest
 
             demo_of(config)
         from gym_conformance.fleet.fleet_session import start  # noqa: PLC0415 - heavy, and only needed here

@@ -1,4 +1,4 @@
-"""Checks as pytest items: one item a check, one collector a section of the contract."""
+"""Checks as pytest items: one item per check, one collector per section of the contract."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,11 +19,11 @@ from gym_conformance.trials.check import Check
 
 
 class Fails(Exception):
-    """A check failed, or could not be tested; carries what is shown."""
+    """A check failed, or could not be tested; carries the text to show."""
 
 
 class Section(pytest.Collector):
-    """The checks of one part of the contract; `gym/verify` in node ids."""
+    """The checks of one section of the contract, such as `gym/verify` in node ids."""
 
     def __init__(self, *, checks: tuple[Check, ...], target: JudgedTarget, **arguments: Any) -> None:
         super().__init__(**arguments)
@@ -37,7 +37,7 @@ class Section(pytest.Collector):
 
 
 class CheckItem(pytest.Item):
-    """One check of one target, or one schedule of a check that is tried again; a test as pytest sees it."""
+    """One check of one target, or one replayed schedule of a check, as a pytest item."""
 
     def __init__(
         self, *, check: Check, target: JudgedTarget, schedule: Schedule | None = None, **arguments: Any
@@ -53,17 +53,17 @@ class CheckItem(pytest.Item):
         self.user_properties += [("gym_check", check.id), ("gym_level", check.level.value), ("gym_docs", docs)]
 
     def runtest(self) -> None:
-        """Judge.
+        """Run the check.
 
         Raises:
-            Fails: a MUST is violated (with --gym-strict a SHOULD too), or the check is untestable, and the baseline
-                does not accept it; or the baseline accepts what does not fail.
+            Fails: a MUST is violated (with --gym-strict also a SHOULD), or the check is untestable, and the baseline
+                does not accept that; or the baseline accepts something that does not fail.
         """
         target = self.target
         baseline = self.config.stash[BASELINE].of(target.server)
         self.findings = baseline.accept(target.judge(self.check, self.schedule), today())
         if statistics := target.statistics(self.check):
-            self.hypothesis_statistics = statistics  # Hypothesis's own plugin shows it: --hypothesis-show-statistics
+            self.hypothesis_statistics = statistics  # shown by Hypothesis's plugin: --hypothesis-show-statistics
         self.stale = baseline.stale(self.check.id, self.findings, today())
         reasons = dict.fromkeys(finding.accepted for finding in self.findings if finding.accepted)
         self.user_properties += [("gym_accepted", reason) for reason in reasons]
@@ -74,7 +74,7 @@ class CheckItem(pytest.Item):
             raise pytest.skip.Exception(self.findings[0].reason, _use_item_location=True)
 
     def _changes(self) -> list[str]:
-        """Whether anything is new, mended or changed since an earlier report."""
+        """What is new, mended or changed since an earlier report."""
         earlier = self.config.stash[BEFORE].of(self.target.server)
         if earlier is None:
             return []
@@ -82,11 +82,11 @@ class CheckItem(pytest.Item):
         return list(dict.fromkeys(change.word for change in compare("", before, self.findings).all))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """What is shown of a failure: the findings, or our own traceback if the fault is ours."""
+        """The text for a failure: the findings, or a traceback if the fault is in our code."""
         if isinstance(excinfo.value, Fails):
             stale = [f"stale: {entry}" for entry in self.stale]
             return "\n\n".join([*explain(finding for finding in self.findings if not finding.accepted), *stale])
-        if isinstance(excinfo.value, pytest.fail.Exception):  # as of pytest-timeout: where we were then says nothing
+        if isinstance(excinfo.value, pytest.fail.Exception):  # as of pytest-timeout: our traceback means nothing then
             return printable_lines(self.redacted(str(excinfo.value)))
         trace = printable_lines(self.redacted(str(super().repr_failure(excinfo, style))))
         whom = f" to its authors ({self.check.url})" if self.check.url else ""
@@ -96,44 +96,44 @@ class CheckItem(pytest.Item):
 
     @property
     def itself(self) -> str:
-        """Whose code runs: ours, or another package's check."""
+        """Whose code runs: ours, or a check of another package."""
         return self.check.id if self.check.url else "gym-conformance"
 
     def redacted(self, text: str) -> str:
-        """A text of our own, such as a traceback with locals, without secrets."""
+        """A text of our own, such as a traceback with locals, with secrets redacted."""
         return secrets_of(self.target.options).redact(text)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Where the check is: its section, not a file."""
+        """The check's location: its section, not a file."""
         return self.config.rootpath / self.nodeid.partition("::")[0], 0, self.name
 
 
 def section_id(check: Check, target: str) -> str:
-    """The node id of the collector that a check is in; the target's name stands in it, where it has one."""
+    """The node id of a check's collector, with the target's name if it has one."""
     return f"gym/{target}/{check.section}" if target else f"gym/{check.section}"
 
 
 def target_of(node: str) -> str:
-    """The target that an item's node id names; '' where it names none."""
+    """The target that an item's node id names; '' if it names none."""
     home, *names = node.partition("::")[0].split("/")
     return "/".join(names[:-1]) if home == "gym" else ""
 
 
 def nodes_of(check: Check, target: str) -> frozenset[str]:
-    """The node ids by which a check can be chosen: its own, its section's, and its target's."""
+    """The node ids that select a check: its own, its section's, and its target's."""
     section = section_id(check, target)
     own = {f"{section}::{check.id}", section}
     return frozenset(own | {f"gym/{target}"} if target else own)
 
 
 def is_chosen(item: CheckItem) -> bool:
-    """Whether the command line names it by a node id, or none at all."""
+    """Whether the command line selects it by node id, or has no node ids."""
     chosen: list[str] = item.config.option.gym_chosen
     return not chosen or not nodes_of(item.check, item.target.name).isdisjoint(chosen)
 
 
 def collect_checks(session: pytest.Session, checks: tuple[Check, ...], target: JudgedTarget) -> list[CheckItem]:
-    """An item for each check, below one collector for each section."""
+    """An item for each check, under one collector for each section."""
     items: list[CheckItem] = []
     for name in dict.fromkeys(section_id(check, target.name) for check in checks):
         inside = tuple(check for check in checks if section_id(check, target.name) == name)

@@ -1,4 +1,4 @@
-"""The command line as pytest gives it: our options, with the ini file's as defaults, and which arguments are ours."""
+"""The command line as pytest parsed it: our options, with defaults from the ini file, and our arguments."""
 
 import os
 from collections.abc import Iterable
@@ -11,27 +11,27 @@ from gym_conformance.option_readers import BadOption
 from gym_conformance.options import TABLE, Option, Options, read_options
 from gym_conformance.plugin.check_items import nodes_of
 
-#: What pytest has of an option that was not given.
+#: pytest's values for options that were not given.
 _SILENT: Final[tuple[Any, ...]] = (None, False, [])
 
 
 def options_of(config: pytest.Config) -> Options:
-    """The options of the command line, and for the others those of the ini file.
+    """The options of the command line, completed by those of the ini file.
 
     Raises:
-        BadOption: a value cannot be used.
+        BadOption: a value is invalid.
     """
     line = {name: value for name, row in TABLE.items() if (value := getattr(config.option, row.ini_key)) not in _SILENT}
     settled = {name for name, row in TABLE.items() if row.chooses} if chosen_on_line(config) else set()
     if config.option.gym_demo:
-        settled.add("data")  # the demo has its own
+        settled.add("data")  # the demo brings its own rows
     silent = {name: row for name, row in TABLE.items() if row.ini and name not in settled | line.keys()}
     ini = {name: value for name, row in silent.items() if (value := _ini_value(config, row)) not in _SILENT}
     return read_options(ini | line)
 
 
 def chosen_on_line(config: pytest.Config) -> bool:
-    """Whether the command line says what is to be judged."""
+    """Whether the command line says what to judge."""
     return any(getattr(config.option, row.ini_key) not in _SILENT for row in TABLE.values() if row.chooses)
 
 
@@ -47,9 +47,9 @@ def _ini_value(config: pytest.Config, row: Option) -> Any:
 
 
 def choose_paths(config: pytest.Config, targets: Iterable[str] = ("",)) -> None:
-    """If a gym is asked for and no path is given, collect only our checks; our node ids are not paths.
+    """If a gym is to be judged and no path is given, collect only our checks: our node ids are not paths.
 
-    `targets` are the names that stand in node ids.
+    `targets`: the names of the targets, as in node ids.
     """
     nodes = frozenset(
         node
@@ -58,7 +58,7 @@ def choose_paths(config: pytest.Config, targets: Iterable[str] = ("",)) -> None:
         for node in nodes_of(check, name)
     )
     chosen = {arg: node for arg in config.args if (node := _own_node(config, arg, nodes))}
-    # travels to xdist workers
+    # xdist passes this on to its workers
     config.option.gym_chosen = [*getattr(config.option, "gym_chosen", []), *chosen.values()]
     if config.args_source is pytest.Config.ArgsSource.ARGS:
         config.args = [arg for arg in config.args if arg not in chosen]
@@ -67,7 +67,7 @@ def choose_paths(config: pytest.Config, targets: Iterable[str] = ("",)) -> None:
 
 
 def _own_node(config: pytest.Config, arg: str, nodes: frozenset[str]) -> str | None:
-    """The node id that an argument names, if it is one of ours; below the root pytest shows them with `../`."""
+    """The node id that an argument names, if it is ours; below the root, pytest shows node ids with `../`."""
     path, colons, check = arg.partition("::")
     for node in (path, os.path.relpath(config.invocation_params.dir / path, config.rootpath)):
         if node + colons + check in nodes:

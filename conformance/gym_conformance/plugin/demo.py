@@ -1,4 +1,4 @@
-"""The server of `--gym-demo`: in a process of its own, which starts while this one imports the suite. Light to import."""
+"""The server of `--gym-demo`: a separate process, which starts while this one imports the suite. Cheap to import."""
 
 import subprocess
 import sys
@@ -9,21 +9,21 @@ from pathlib import Path
 
 import pytest
 
-#: Seconds that it may take to start, and to end.
+#: Seconds that it has to start, and to end.
 _START, _STOP = 60.0, 5.0
 
 
 class NoDemo(Exception):
-    """The server has not started; the message says how it ended."""
+    """The server did not start; the message says how it ended."""
 
 
 class Demo:
-    """The embedded reference server: it begins to start when this is made, and is stopped by `close`."""
+    """The embedded reference server: starting begins with this object, and `close` stops it."""
 
     def __init__(self) -> None:
-        # -P: where pytest runs there may be modules named like those that it imports
+        # -P: the current folder may contain modules with the names of those that it imports
         command = [sys.executable, "-P", "-m", "gym_mocks.reference"]
-        # A session of its own: Ctrl-C is for this process, which ends it.
+        # A session of its own: Ctrl-C must reach only this process, which then ends it.
         self._process = subprocess.Popen(  # noqa: S603
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
         )
@@ -31,10 +31,10 @@ class Demo:
 
     @property
     def url(self) -> str:
-        """Where it answers.
+        """Its URL.
 
         Raises:
-            NoDemo: it has not started.
+            NoDemo: it did not start.
         """
         return self._told()[0]
 
@@ -43,12 +43,12 @@ class Demo:
         """The file of its rows.
 
         Raises:
-            NoDemo: it has not started.
+            NoDemo: it did not start.
         """
         return Path(self._told()[1])
 
     def close(self) -> None:
-        """End it."""
+        """Stop it."""
         with self._process as process, self._killed_after(_STOP):
             assert process.stdin is not None  # noqa: S101 - a pipe
             process.stdin.close()
@@ -80,11 +80,11 @@ _DEMO = pytest.StashKey[Demo]()
 
 
 def demo_of(config: pytest.Config) -> Demo:
-    """The demo of this run, which begins to start when this is first asked, and is stopped when pytest ends."""
+    """The demo server of this run: it begins to start at the first call, and stops when pytest ends."""
     if _DEMO not in config.stash:
         try:
             config.stash[_DEMO] = demo = Demo()
-        except OSError as error:  # no process, or no file, is left to us
+        except OSError as error:  # the limit of processes or of open files is reached
             raise pytest.UsageError(f"--gym-demo: its server cannot be started: {error.strerror}") from None
         config.add_cleanup(demo.close)
     return config.stash[_DEMO]

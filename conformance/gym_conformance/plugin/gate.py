@@ -1,4 +1,4 @@
-"""The gate inside pytest: the baseline for the checks, and its entries for checks that do not exist."""
+"""The gate inside pytest: loads the baseline, and reports its entries for checks that do not exist."""
 
 from collections.abc import Iterable
 from datetime import UTC, date, datetime
@@ -17,10 +17,10 @@ BEFORE = pytest.StashKey[EarlierReport]()
 
 
 def load_baseline(path: Path | None) -> Baseline:
-    """The baseline that was asked for, else an empty one.
+    """The baseline that was given; an empty one if none was.
 
     Raises:
-        pytest.UsageError: it cannot be used.
+        pytest.UsageError: it is invalid.
     """
     try:
         return read_baseline(path) if path else Baseline("")
@@ -29,16 +29,16 @@ def load_baseline(path: Path | None) -> Baseline:
 
 
 def today() -> date:
-    """The same day for all who share a repo, wherever they are."""
+    """The current date in UTC, the same for all who share a repo."""
     return datetime.now(UTC).date()
 
 
 class IsStale(Exception):
-    """An entry of the baseline is not, or no longer, right."""
+    """An entry of the baseline is stale."""
 
 
 class StaleItem(pytest.Item):
-    """An entry for a check that does not exist: it fails."""
+    """An entry for a check that does not exist: this item fails."""
 
     def __init__(self, *, stale: Stale, **arguments: Any) -> None:
         super().__init__(**arguments)
@@ -53,18 +53,18 @@ class StaleItem(pytest.Item):
         raise IsStale
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> str:
-        """What is shown of it: the entry, and what to do."""
+        """The text to show: the entry, and what to do."""
         del excinfo, style
         return f"stale: {self.stale[0]}"
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Where it stands: in the baseline."""
+        """Its location: in the baseline."""
         stale = self.stale[0]
         return Path(stale.file), max(stale.line - 1, 0), f"{stale.check} in the baseline"
 
 
 def collect_unknown(session: pytest.Session, checks: Iterable[Check]) -> list[pytest.Item]:
-    """An item for each entry that names no check; none where the command line chose checks by node ids."""
+    """An item for each entry that names no existing check; none if the command line selects checks by node ids."""
     if session.config.option.gym_chosen:
         return []
     unknown = session.config.stash[BASELINE].unknown({check.id for check in checks})

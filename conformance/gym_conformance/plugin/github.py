@@ -1,4 +1,4 @@
-"""What GitHub Actions is told by itself: annotations, and the step's summary."""
+"""Automatic output for GitHub Actions: annotations, and the step summary."""
 
 import os
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from gym_conformance.reports.report import Report
 
 
 def tell_github(terminal: Any, reports: Mapping[str, Report]) -> None:
-    """Annotate, and append to the summary; nothing outside of GitHub Actions."""
+    """Print annotations, and append to the step summary; does nothing outside of GitHub Actions."""
     if os.environ.get("GITHUB_ACTIONS") != "true":
         return
     root = Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd())

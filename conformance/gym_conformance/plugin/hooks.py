@@ -1,4 +1,4 @@
-"""The suite inside pytest: loaded only when an option asks for a gym to be judged."""
+"""The suite inside pytest; loaded only if an option says that a gym is to be judged."""
 
 import gc
 from collections.abc import Generator, Mapping, Sequence
@@ -44,12 +44,12 @@ from gym_conformance.trajectories.in_flight import HERE, Drivers
 from gym_conformance.trials.check import Check
 from gym_conformance.trials.needs import FIRST_LOOK
 
-#: Who runs the episodes of a load, where this process does not.
+#: The drivers of a load, if this process does not run its episodes itself.
 DRIVERS: Final = pytest.StashKey[Drivers]()
 
 
 def checks_of(options: Options) -> tuple[Check, ...]:
-    """The checks there are for these options, in their order."""
+    """The checks for these options, in order."""
     load = (EVERY_ROW if options.rows is not None else ()) + (LOAD if options.load else ())
     return (
         (FILES + LAUNCHING + all_checks() + JUDGE_MODELS + OUTSIDE + load + RESTARTS)
@@ -64,10 +64,10 @@ def worker_of(config: pytest.Config) -> dict[str, Any] | None:
 
 
 def prepare(target: Target, config: pytest.Config) -> None:
-    """Give a target what this run of pytest provides: the lock to compare with, a progress line, a folder for findings, drivers.
+    """Give a target what this pytest run provides: lock, progress line, folder for findings, and drivers.
 
     Raises:
-        pytest.UsageError: the lock cannot be used.
+        pytest.UsageError: the lock is invalid.
     """
     target.drivers = config.stash.get(DRIVERS, HERE)
     target.progress = None if worker_of(config) else progress_of(config)
@@ -82,16 +82,16 @@ def prepare(target: Target, config: pytest.Config) -> None:
 
 
 class Checking:
-    """The hooks around each check, whichever target it is of."""
+    """The hooks around each check, of any target."""
 
     def __init__(self, config: pytest.Config) -> None:
         worker = worker_of(config)
         self.process: str = worker["workerid"] if worker else ""
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Tell each target which checks of it were chosen, and spare it the first look where none asks for it.
+        """Tell each target which of its checks are selected, and skip the first look if none of them needs it.
 
-        Of the workers of xdist each judges some of them, and which is not known.
+        In an xdist worker the checks that it will judge are not known: it shares them with others.
         """
         targets: dict[int, Target] = {}
         chosen: dict[int, list[CheckItem]] = {}
@@ -104,12 +104,12 @@ class Checking:
             target.upcoming = () if self.process else [item.check for item in chosen[key] if item.schedule is None]
 
     def pytest_runtestloop(self) -> None:
-        """Spare the collector what is there by now and lives as long as the process: walking it again and again takes long."""
+        """Exempt existing objects from garbage collection: they live as long as the process, and are slow to visit."""
         gc.freeze()
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_teardown(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
-        """After a launched target's last check in this process, stop it."""
+        """Stop a launched target after its last check in this process."""
         after = nextitem.target if isinstance(nextitem, CheckItem) else None
         if isinstance(item, CheckItem) and item.target is not after and item.target.options.envs:
             item.target.close()
@@ -118,7 +118,7 @@ class Checking:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Let the findings travel with pytest's report, also from an xdist worker."""
+        """Attach the findings to pytest's report, which also carries them from an xdist worker."""
         report = yield
         if isinstance(item, CheckItem) and call.when == "call":
             findings = item.findings or [_cut_off(item, call.excinfo)]
@@ -129,7 +129,7 @@ class Checking:
         return report
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, Any] | None:
-        """Show a check that does not fail the run but is no ordinary pass as what it is."""
+        """Give a check that does not fail the run, but is no ordinary pass, a status of its own."""
         found = getattr(report, "gym", None)
         if not found or not report.passed:
             return None
@@ -137,7 +137,7 @@ class Checking:
 
 
 class JudgingSession:
-    """The session of one or more targets, by name; in the xdist controller it judges nothing, and gathers what the workers found."""
+    """The session of one or more targets, by name; an xdist controller judges nothing, but gathers findings."""
 
     def __init__(self, config: pytest.Config, options: Options, each: Mapping[str, Options]) -> None:
         self.config = config
@@ -154,12 +154,12 @@ class JudgingSession:
         self._started = ExitStack()
 
     def launch_from(self, each: Mapping[str, Options]) -> None:
-        """Let the targets be launched from their envs, each by its first check, with mocks that all share."""
+        """Create the targets, each launched from its env by its first check, with mocks that they all share."""
         peers = MockPeers(self._started)
         self.targets = {name: launched_target(name, one, peers) for name, one in each.items()}
 
     def pytest_sessionstart(self) -> None:
-        """Make the targets ready before anything is judged; an env is launched later."""
+        """Prepare the targets before anything is judged; envs are launched later."""
         take_junit(self.config, self.options)
         if self.config.option.collectonly:
             return
@@ -170,30 +170,30 @@ class JudgingSession:
             self.tallies[name].target = target.target()
 
     def begin(self) -> None:
-        """Do what must be done before the targets are made ready."""
+        """Do what must precede the preparation of targets."""
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str) -> None:
-        """Remember during which check of a target a worker died."""
+        """Note during which check of a target a worker died."""
         if (tally := self.tallies.get(target_of(crashitem))) is not None:
             tally.died.append(crashitem.rpartition("::")[2])
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
-        """Put the checks first, target by target; after this, pytest's own -k, -m and --lf choose among them."""
+        """Put the checks first, target by target; pytest's own -k, -m and --lf then select among them."""
         checks = [item for target in self.targets.values() for item in collect_checks(session, self.checks, target)]
         wanted = [item for item in checks if is_chosen(item)]
         self.pytest_deselected(list(set(checks) - set(wanted)))
         items[:0] = [*wanted, *collect_unknown(session, self.checks)]
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
-        """Remember what -k, -m or --lf left out, for the report."""
+        """Note what -k, -m or --lf deselected, for the report."""
         for item in items:
             if isinstance(item, CheckItem):
                 self.tallies[item.target.name].deselected.add(item.check.id)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Gather what was found; runs in the controller for every worker's report."""
+        """Gather findings; runs in the controller for every worker's report."""
         if (found := getattr(report, "gym", None)) is not None:
             self.tallies[found["name"]].add(found)
             if self.worker is None:
@@ -202,10 +202,10 @@ class JudgingSession:
             self.tallies.get(stale.server, next(iter(self.tallies.values()))).stale.append(stale)
 
     def follow(self, found: dict[str, Any]) -> None:
-        """Do what is to be done as soon as a check was run."""
+        """Act on the findings of a check that has just run."""
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Say what was found."""
+        """Print the summary."""
         if self.worker is None and not self.config.option.collectonly:
             self.summarise(terminalreporter)
             if self.config.getini("gym_github"):
@@ -213,26 +213,26 @@ class JudgingSession:
                 tell_github(terminalreporter, {name: tally.report(file) for name, tally in self.tallies.items()})
 
     def summarise(self, terminal: Any) -> None:
-        """Sum up what was found."""
+        """Print the summary of the findings."""
         raise NotImplementedError
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Take in what an xdist worker left out, and which locks it wrote; one that crashed says nothing."""
+        """Take over what an xdist worker deselected, and which locks it wrote; one that crashed reports nothing."""
         output = getattr(node, "workeroutput", {})
         for name, checks in output.get("gym_deselected", {}).items():
             self.tallies[name].deselected |= set(checks)
         self.take_locks(output)
 
     def take_locks(self, output: dict[str, Any]) -> None:
-        """Which locks a worker wrote, and why it did not write others."""
+        """Take over which locks a worker wrote, and why it did not write others."""
         for name, locked, why_not in output.get("gym_locks", ()):
             self.tallies[name].locked = locked or self.tallies[name].locked
             self.tallies[name].unwritten += why_not
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Stop what was started and write the reports, also when the run was interrupted."""
+        """Stop what was started and write the reports, even if the run was interrupted."""
         for name, target in self.targets.items():
             if self.judged(target):
                 self.write_lock(name)
@@ -249,17 +249,17 @@ class JudgingSession:
             session.exitstatus = exit_status(self.tallies.values(), session.exitstatus)
 
     def judged(self, target: Target) -> bool:
-        """Whether it is this process that writes the target's lock."""
+        """Whether this process writes the target's lock."""
         return target.tried
 
     def write_lock(self, name: str) -> None:
-        """Write the lock of a target, once, if that is asked for."""
+        """Write the lock of a target, once, if requested."""
         if name not in self._unlocked:
             return
         self._unlocked.discard(name)
         tally, target = self.tallies[name], self.targets[name]
         path = target.options.lock
-        assert path is not None  # noqa: S101 - --gym-lock-update is refused without --gym-lock
+        assert path is not None  # noqa: S101 - --gym-lock-update requires --gym-lock
 
         def write() -> None:
             tally.locked = write_lock(path, target.tools())
@@ -268,7 +268,7 @@ class JudgingSession:
         tally.unwritten += [said] if said else []
 
     def pytest_unconfigure(self) -> None:
-        """Stop what was started also where the session never began."""
+        """Stop what was started, in case the session never began."""
         self._started.close()
 
 
@@ -286,7 +286,7 @@ class Suite(JudgingSession):
             self.targets[""] = running_target(self.url, Dataset(), options)
 
     def begin(self) -> None:
-        """Read the data and see whether the server is there."""
+        """Read the data and check that the server is reachable."""
         if not self.options.envs:
             self.targets[""] = self._running()
 
@@ -305,7 +305,7 @@ class Suite(JudgingSession):
         return running_target(self.url, dataset, self.options)
 
     def pytest_report_header(self) -> str | None:
-        """Warn of what is sent to a server that others may be using, and of commands that are run on this machine."""
+        """Warn of requests to a server that others may be using, and of commands that run on this machine."""
         options = self.options
         if options.sandbox == LOCAL:
             return "--gym-sandbox local: THE COMMANDS OF SANDBOXES ARE RUN ON THIS MACHINE, AS YOU"
@@ -319,12 +319,12 @@ class Suite(JudgingSession):
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Tell an xdist worker where server and rows are."""
+        """Tell an xdist worker the server's URL and the rows."""
         node.workerinput |= {"gym_url": self.url, "gym_data": [str(path) for path in self.data]}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
-        """Put the checks first, or the schedules that are tried again."""
+        """Put the checks first, or the schedules to replay."""
         if not self.replays:
             super().pytest_collection_modifyitems(session, items)
             return
@@ -332,17 +332,17 @@ class Suite(JudgingSession):
         items[:0] = collect_replays(session, self.replays, self.targets[""])
 
     def summarise(self, terminal: Any) -> None:
-        """Say what the server is and what was found."""
+        """Print what the server is, and what was found."""
         write_summary(terminal, self.tallies[""])
 
     def judged(self, target: Target) -> bool:
-        """Workers share the one target, so that the process that began the run looks at it."""
+        """Always: workers share the one target, so the process that started the run writes its lock."""
         del target
         return self.worker is None and not self.config.option.collectonly
 
 
 def _stopped(excinfo: pytest.ExceptionInfo[BaseException] | None) -> bool:
-    """Whether pytest or a plugin of the user's, such as a time limit, ended the item: that is no fault of ours."""
+    """Whether pytest or another plugin, such as a time limit, ended the item: then it is no fault of ours."""
     return excinfo is not None and isinstance(excinfo.value, pytest.fail.Exception | pytest.skip.Exception)
 
 

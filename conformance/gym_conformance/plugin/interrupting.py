@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: a run that is interrupted comes to its end, writes its reports and stops its servers. Light to import."""
+"""Ctrl-C and SIGTERM: an interrupted run still writes its reports and stops its servers. Cheap to import."""
 
 import os
 import signal
@@ -8,17 +8,18 @@ import time
 import pytest
 
 _STDERR = 2
-#: Seconds within which two signals are one press: a terminal tells a whole process group, and who started us, such as tox or
+#: Seconds within which two signals count as one: a terminal signals a whole process group, and our parent, such as tox
+#: or --gym-watch, forwards the signal that it got.
 #: --gym-watch, passes on what it was told.
 _ONE_PRESS = 0.5
 _ENDING = b"\nThe run is ending: reports are written, servers stopped. Ctrl-C once more ends it at once.\n"
 
 
 def end_as_by_ctrl_c(config: pytest.Config) -> None:
-    """Let SIGTERM, by which CI cancels a job and a cluster takes a node back, do as Ctrl-C until pytest ends.
+    """Let SIGTERM, with which CI cancels a job and a cluster reclaims a node, act like Ctrl-C until pytest ends.
 
-    Only where both are Python's own to handle, as they are not in what a shell starts in the background; an xdist worker is its
-    controller's to end.
+    Does nothing unless Python itself handles both, which a shell prevents for background jobs, nor in an xdist worker,
+    which its controller ends.
     """
     own = (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM))
     free = own == (signal.default_int_handler, signal.SIG_DFL) and not hasattr(config, "workerinput")
@@ -32,10 +33,10 @@ def _give_back() -> None:
 
 
 class Ending:
-    """After the first Ctrl-C, which pytest takes: the next one says that the run is ending, and the one after it ends it at once.
+    """Handles the second Ctrl-C, which says that the run is ending, and the third, which ends it at once.
 
-    Left to Python, the next one would break off whatever is being cleaned up, with a traceback. What was launched is ended by
-    its guard, whichever way this process ends.
+    pytest handles the first one. Python's own handling of the second would break off the cleanup with a traceback. The
+    guard of a launched server ends that server however this process ends.
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -47,7 +48,7 @@ class Ending:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self) -> None:
-        """Take what Ctrl-C does from now on: pytest's own account of the first one takes half a second by itself."""
+        """Take over Ctrl-C from now on: pytest's own report of the first one already takes half a second."""
         if self._before is None and threading.current_thread() is threading.main_thread():
             self._pressed = time.monotonic()
             self._before = signal.signal(signal.SIGINT, self._again)
@@ -59,9 +60,9 @@ class Ending:
         self._more += 1
         if self._more > 1:
             os._exit(pytest.ExitCode.INTERRUPTED)
-        os.write(_STDERR, _ENDING)  # what is being printed meanwhile is not to be entered again
+        os.write(_STDERR, _ENDING)  # print() might be in progress, and is not reentrant
 
     def _restore(self) -> None:
         if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)  # type: ignore[arg-type]  # what `signal` gave
+            signal.signal(signal.SIGINT, self._before)  # type: ignore[arg-type]  # as `signal` returned it
             self._before = None

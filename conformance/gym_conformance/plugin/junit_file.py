@@ -1,4 +1,4 @@
-"""`--gym-report FILE.xml`: the JUnit file that pytest itself makes, written as all reports are, whole or not at all."""
+"""`--gym-report FILE.xml`: pytest's own JUnit file, written atomically as all reports are."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,10 +13,10 @@ _TAKEN = pytest.StashKey[LogXML]()
 
 
 def ask_for_junit(config: pytest.Config, options: Options) -> None:
-    """Have pytest gather what it writes with `--junitxml`, whose plugin is configured after ours.
+    """Have pytest collect the data of `--junitxml`, whose plugin is configured after ours.
 
     Raises:
-        pytest.UsageError: pytest is to write another file already.
+        pytest.UsageError: pytest is to write a different JUnit file already.
     """
     for path in _files(options):
         if getattr(config.option, "xmlpath", None) not in (None, str(path)):
@@ -25,18 +25,18 @@ def ask_for_junit(config: pytest.Config, options: Options) -> None:
 
 
 def take_junit(config: pytest.Config, options: Options) -> None:
-    """Leave the gathering to pytest, and the writing to us: it would open the file, follow links, and then fill it."""
+    """Let pytest collect, but not write: it would open the file, follow links, and only then fill it."""
     made = config.stash.get(xml_key, None)
     if made is None or not _files(options):
         return
     config.stash[_TAKEN] = made
     config.pluginmanager.unregister(made)
-    vars(made).update(pytest_sessionfinish=None, pytest_terminal_summary=None)  # pytest takes only routines for hooks
+    vars(made).update(pytest_sessionfinish=None, pytest_terminal_summary=None)  # pytest takes only routines as hooks
     config.pluginmanager.register(made)
 
 
 def write_junit(config: pytest.Config, path: Path) -> None:
-    """Write it; nothing where pytest gathered nothing.
+    """Write the file; does nothing if pytest collected nothing.
 
     Raises:
         OSError: it cannot be written; nothing is left behind.

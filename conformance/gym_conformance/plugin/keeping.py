@@ -1,4 +1,4 @@
-"""Files that belong to findings, in a folder where pytest was started."""
+"""Files that accompany findings, in the folder where pytest was started."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,18 +16,18 @@ FOLDER: Final = ".gym-conformance"
 _COMMANDS: Final = 12
 _CHARACTERS: Final = 2_000
 
-#: A comment before the commands of a server that is no longer there.
+#: A comment above commands for a server that has ended.
 _ENDED: Final = "# its server ended with the run: start it and put its address here, or run again with -k {}"
 
 
 @dataclass(frozen=True)
 class Keeper:
-    """Keeps what belongs to findings on one target.
+    """Saves files that accompany the findings on one target.
 
     Attributes:
-        start: where pytest was started: never the common parent of data that parallel runs share.
-        name: the target's, as a folder; '' for none.
-        option: how the command line names the target.
+        start: where pytest was started, since a common parent of the data may be shared by parallel runs.
+        name: the target's name, as a folder; '' for none.
+        option: the command-line option that names the target.
         launched: whether its server ends with the run.
     """
 
@@ -37,10 +37,10 @@ class Keeper:
     launched: bool = False
 
     def keep(self, findings: Sequence[Finding]) -> list[Finding]:
-        """Write what belongs to the findings of one check, and say in each of them where it is.
+        """Write the files of one check's findings, and add their paths to the findings.
 
-        A schedule becomes CHECK.json, for `--gym-replay`, and commands that do not fit on a screen CHECK.sh, with their
-        long bodies beside it. Where nothing can be written, a finding stays as it is: its commands are whole.
+        A schedule is written to CHECK.json, for `--gym-replay`; commands that do not fit on a screen to CHECK.sh, with
+        their long bodies beside it. If nothing can be written, a finding stays as it is, with all its commands.
         """
         kept: list[Finding] = []
         for finding in findings:
@@ -77,5 +77,5 @@ class Keeper:
 
 
 def _is_long(commands: Sequence[str]) -> bool:
-    """Whether a reader would have to scroll, or to read past a packed body."""
+    """Whether a reader would have to scroll, or to read past a compressed body."""
     return len(commands) > _COMMANDS or sum(map(len, commands)) > _CHARACTERS or bool(bodies_of(commands))

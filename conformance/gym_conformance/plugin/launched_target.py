@@ -1,4 +1,4 @@
-"""A target that is launched from an env's files: its server, with the mocks beside it, for as long as it is judged."""
+"""A target launched from an env's files: its server, with the mocks that it uses, while it is judged."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -26,31 +26,31 @@ from gym_conformance.trials.launched import (
     Launched,
 )
 
-#: Lines of the log that are searched for the cause of a crash: nemo-gym prints a traceback twice.
+#: Lines of the log to search for the cause of a crash: nemo-gym prints a traceback twice.
 _SEEN = 400
 
 
 class Mocks(FakeModel, FakeHosts, FakeSandboxes, Protocol):
-    """What a launched server is given: a model, other hosts, sandboxes, the addresses, and a head that is told its config."""
+    """What a launched server uses: models, other hosts, sandboxes, and a head that knows its config."""
 
     @property
     def addresses(self) -> PeerAddresses:
-        """Head and policy."""
+        """The addresses of head and policy, and of the other mocks."""
 
     def tell_head(self, config: Mapping[str, Any]) -> None:
-        """Let the head tell of this config."""
+        """Have the head serve this config."""
 
     def forget(self) -> None:
-        """Another server is launched: forget what was asked of other hosts and sandboxes, and let those be down."""
+        """Prepare for another server: forget the requests to other hosts and sandboxes, and make those unavailable."""
 
 
 @dataclass
 class launched:  # noqa: N801 - a context manager
-    """Serve what is launched, in what `interpreter` gives; the mocks are told its config.
+    """Launch a server in the interpreter that `interpreter` returns; the mocks learn its config.
 
     Raises on entry:
-        NotLaunched: it does not answer within the deadline, its YAML or its rows cannot be read, or what it runs in cannot
-            be had; what is read is read first, since an interpreter may take minutes to make.
+        NotLaunched: it does not answer within the deadline, its YAML or its rows cannot be read, or its interpreter
+            cannot be provided. Files are read first, because making an environment may take minutes.
     """
 
     launch: Launch
@@ -93,23 +93,23 @@ class launched:  # noqa: N801 - a context manager
         self.server.close()
 
     def _pythons(self, asked: Sequence[Env]) -> Iterator[tuple[str, str]]:
-        """The interpreters of other servers that it asks, and of those that they ask, by name; first those that it has anyway.
+        """The interpreters of the servers that it calls, directly or not, by name; existing ones first.
 
         Raises:
-            NotLaunched: what one requires cannot be installed.
+            NotLaunched: the requirements of one cannot be installed.
         """
         waiting, found = list(asked), set[str]()
         while waiting:
             env = waiting.pop()
             if env.server not in found:
                 found.add(env.server)
-                with suppress(BadConfig):  # its launch says so
+                with suppress(BadConfig):  # its launch reports that
                     waiting += env.asked()
                 if env.python or self.options.install:
                     yield env.server, self.interpreter.of(env)
 
     def _rows(self, found: tuple[Path, ...]) -> Dataset:
-        """The data the user gave, else what was found; rollouts found but unreadable are a finding of env-rollouts."""
+        """The rows that the user gave, else those found; rollouts found but unreadable are left to env-rollouts."""
         given = self.options.data
         try:
             try:
@@ -124,7 +124,7 @@ class launched:  # noqa: N801 - a context manager
 
 @dataclass(frozen=True)
 class Relaunching:
-    """Launches again what was launched (`trials.launched.Relaunch`)."""
+    """Relaunches a launched server (`trials.launched.Relaunch`)."""
 
     server: LaunchedServer
     options: Options
@@ -135,20 +135,20 @@ class Relaunching:
         return self.server.seconds
 
     def restart(self) -> None:
-        """End the process, and start it again at the same address.
+        """Stop the process, and start it again at the same address.
 
         Raises:
-            NotLaunched: it does not come up again.
+            NotLaunched: it does not start again.
         """
         self.server.restart()
         _ensure_answers(self.server, self.options)
 
     @contextmanager
     def another(self) -> Iterator[str]:
-        """A second process beside it.
+        """The URL of a second process, beside the first.
 
         Raises:
-            NotLaunched: it does not come up.
+            NotLaunched: it does not start.
         """
         with self.server.another() as fresh:
             _ensure_answers(fresh, self.options)
@@ -163,7 +163,7 @@ def _ensure_answers(server: LaunchedServer, options: Options) -> None:
 
 
 def launched_target(name: str, options: Options, peers: Mocks) -> Target:
-    """The one env of these options, not launched yet."""
+    """The one env of these options, not yet launched."""
     [env] = options.envs
     interpreter = Interpreter(env, options)
 

@@ -1,4 +1,4 @@
-"""The lock file on disk."""
+"""The lock file."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from gym_conformance.option_readers import BadOption
 
 
 def load_lock(path: Path | None) -> Lock | None:
-    """The lock to hold the tools to; None where none was given.
+    """The lock to compare the tools with; None if none was given.
 
     Raises:
         BadOption: it cannot be read, or is no lock.
@@ -26,10 +26,10 @@ def load_lock(path: Path | None) -> Lock | None:
 
 
 def write_lock(path: Path, lock: Lock) -> str:
-    """Write the lock whole or not at all.
+    """Write the lock atomically.
 
     Returns:
-        A line that says what it holds.
+        A line that says what it contains.
     """
     write_whole(path, lock.render())
     rows = f"{len(lock.rows or ())} tools of the rows"

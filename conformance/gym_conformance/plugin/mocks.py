@@ -1,4 +1,4 @@
-"""Where the suite and the mocks are joined: the head and the models that launched servers ask."""
+"""Where the suite uses the mocks: the head and the models for launched servers."""
 
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 from gym_conformance.launch.specification import PeerAddresses
 from gym_conformance.trials.launched import OtherHosts, SandboxTrouble, Saying
 
-#: The forms in which judges of nemo-gym's own envs look for a verdict, where they ask for none that the mock knows; some take
+#: The forms of a verdict that judges of nemo-gym's own envs accept, for prompts whose form the mock does not recognise;
+#: some take any A for a yes.
 #: any A for a yes.
 _SAID = {
     Saying.YES: "Yes, correct: A. [[A=B]] [[YES]] \\boxed{yes} Judgement: Yes. Score: 10",
@@ -16,7 +17,7 @@ _SAID = {
     Saying.GARBAGE: '{"score": [[[ \u2603 </answer>',
 }
 
-#: vLLM's words.
+#: As vLLM words it.
 _TOO_LONG = "This model's maximum context length is 8192 tokens. However, your request has 50001 input tokens."
 
 #: Seconds: longer than any client of a server under test waits.
@@ -24,7 +25,7 @@ _LONG = 900.0
 
 
 class MockPeers:
-    """A head and a policy for the servers that this process launches, started when the first one is."""
+    """The mocks for the servers that this process launches; they start with the first server."""
 
     def __init__(self, started: ExitStack) -> None:
         self._started = started
@@ -38,10 +39,10 @@ class MockPeers:
 
     @property
     def addresses(self) -> PeerAddresses:
-        """Where they are."""
+        """Their addresses."""
         if self._peers is None:
             from gym_mocks import sandbox_provider  # noqa: PLC0415
-            from gym_mocks.head import Head  # noqa: PLC0415 - only launching needs them
+            from gym_mocks.head import Head  # noqa: PLC0415 - only needed for launching
             from gym_mocks.outside import Outside  # noqa: PLC0415
             from gym_mocks.participants import Participants  # noqa: PLC0415
             from gym_mocks.policy import FakePolicy  # noqa: PLC0415
@@ -70,14 +71,14 @@ class MockPeers:
 
     @property
     def prompts(self) -> list[Mapping[str, Any]]:
-        """What the policy was asked since it was last told what to say."""
+        """The requests to the policy since it was last told what to say."""
         return [call.body for call in self._policy.calls]
 
     def says(self, saying: Saying | str) -> None:
-        """Let the policy, which every model server is, answer so: yes and no in the form that it is asked for."""
+        """Have the policy, which is every model server, answer this; yes and no in the form that is asked for."""
         from gym_mocks.policy import PolicyFault, Say, judging  # noqa: PLC0415
 
-        # not the echo: judges' prompts hold every verdict
+        # not the echo: the prompts of judges contain every verdict
         said = _SAID.get(saying, _SAID[Saying.NO]) if isinstance(saying, Saying) else saying
         in_form = isinstance(saying, Saying) and saying is not Saying.GARBAGE
         self._policy.calls.clear()
@@ -94,59 +95,59 @@ class MockPeers:
 
     @property
     def requests(self) -> dict[str, int]:
-        """What was asked of other hosts, and how often."""
+        """The requests to other hosts, and how often each came."""
         found: dict[str, int] = self._outside.requests if self._outside else {}
         return found
 
     def let(self, hosts: OtherHosts) -> None:
-        """Let other hosts do so from now on."""
+        """Have other hosts behave like this from now on."""
         from gym_mocks.outside import Outage  # noqa: PLC0415
 
         self._outside.outage = Outage[hosts.name]
 
     def settle(self, hosts: OtherHosts) -> None:
-        """Let other hosts do so from now on, and after each check that has it otherwise."""
+        """Have other hosts behave like this from now on, and again after each check that changes it."""
         self.settled = hosts
         self.let(hosts)
 
     @property
     def asked_sandboxes(self) -> int:
-        """How many requests sandboxes got."""
+        """How many requests the sandboxes got."""
         return int(self._sandboxes.asked) if self._sandboxes else 0
 
     @property
     def left_sandboxes(self) -> list[str]:
-        """Those that were made, and that nobody has tried to close."""
+        """Sandboxes that were created, and that nobody tried to close."""
         left: list[str] = self._sandboxes.left if self._sandboxes else []
         return left
 
     def let_sandboxes(self, trouble: SandboxTrouble) -> None:
-        """Let this go wrong with them from now on."""
+        """Have sandboxes fail like this from now on."""
         from gym_mocks.sandboxes import SandboxFault  # noqa: PLC0415
 
         self._sandboxes.fault = SandboxFault[trouble.name]
 
     def forget(self) -> None:
-        """Another server is launched: forget what was asked of other hosts, and let them be down."""
+        """Prepare for another server: forget the requests to other hosts, and make those unavailable."""
         if self._outside:
             self._outside.forget()
             self._sandboxes.forget()
             self.settle(OtherHosts.DOWN)
 
     def _counted(self) -> Any:
-        async def counted(scope: Any, receive: Any, send: Any) -> None:  # a function: uvicorn mistakes a bound method
+        async def counted(scope: Any, receive: Any, send: Any) -> None:  # a function: uvicorn misjudges bound methods
             self._asked += scope["type"] == "http"
             await self._policy(scope, receive, send)
 
         return counted
 
     def tell_head(self, config: Mapping[str, Any]) -> None:
-        """Let the head tell of this config."""
+        """Have the head serve this config."""
         self._head.config = config
 
 
 def _address(url: str) -> tuple[str, int]:
     parts = urlsplit(url)
-    assert parts.hostname is not None  # noqa: S101 - ours has both
+    assert parts.hostname is not None  # noqa: S101 - our own URL has both
     assert parts.port is not None  # noqa: S101
     return parts.hostname, parts.port

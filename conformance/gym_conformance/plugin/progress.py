@@ -1,6 +1,7 @@
 """What is shown while the suite works.
 
-The live line shows which check runs, how many examples it has tried, and how fast; on a terminal only. It follows what pytest has written on the line, and is erased when the check ends.
+The live line, shown only on a terminal, says which check runs, how many examples it has tried, and how fast. It follows
+what pytest has written on the line, and is erased when the check ends.
 """
 
 import asyncio
@@ -18,24 +19,24 @@ from gym_conformance.printable import counted
 
 T = TypeVar("T")
 
-#: Seconds before a check is shown, and between updates: quick checks are never shown.
+#: Seconds before a check is shown, so that quick ones never are, and between updates.
 _FIRST: Final = 0.5
 _NEXT: Final = 0.2
 
 _SAVE, _RESTORE, _ERASE = "\x1b7", "\x1b8", "\x1b[K"
 _DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
 
-#: Columns below which there is no room.
+#: Columns below which there is no room for it.
 _ROOM: Final = 20
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Writes the line.
+    """Writes the live line.
 
     Attributes:
         file: the terminal.
-        room: says how many columns are left on its line.
+        room: returns how many columns are left on the line.
         colour: whether it may be dimmed.
     """
 
@@ -44,7 +45,7 @@ class Progress:
     colour: bool
 
     async def during(self, check: str, counts: Callable[[], tuple[int, int]], work: Awaitable[T]) -> T:
-        """Await the work, and meanwhile show the check; `counts` gives trials and requests of the run so far."""
+        """Await the work, showing the check meanwhile; `counts` returns the trials and requests of the run so far."""
         shown = asyncio.create_task(self._show(check, counts))
         try:
             return await work
@@ -54,7 +55,7 @@ class Progress:
                 await shown
 
     def close(self) -> None:
-        """Let go of the terminal."""
+        """Close the terminal's descriptor."""
         self.file.close()
 
     async def _show(self, check: str, counts: Callable[[], tuple[int, int]]) -> None:
@@ -83,19 +84,19 @@ class Progress:
 
 
 def line(check: str, trials: int, requests: int, seconds: float) -> str:
-    """What is shown."""
+    """The text of the line."""
     examples = f"{trials:,} example{'s' if trials != 1 else ''}"
     return f"{check}: {examples}, {counted(requests, 'request')}, {requests / seconds:,.0f}/s, {seconds:.0f} s"
 
 
 def progress_of(config: pytest.Config) -> Progress | None:
-    """The line for this run; None with -q, in CI, in a worker, and without a terminal or on a dumb one."""
+    """The live line of this run; None with -q, in CI, in a worker, or without a capable terminal."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is None or not reporter.isatty or config.get_verbosity() < 0:
         return None
     if os.environ.get("CI") or os.environ.get("TERM", "dumb") == "dumb" or getattr(config.option, "numprocesses", None):
         return None
-    writer = reporter._tw  # noqa: SLF001 - pytest gives its terminal no other name
+    writer = reporter._tw  # noqa: SLF001 - pytest has no public name for it
     try:  # pytest redirects the descriptor while a test runs, so this is a duplicate of it
         file = os.fdopen(os.dup(writer._file.fileno()), "w", encoding="utf-8", errors="replace")  # noqa: SLF001
     except (OSError, ValueError):
@@ -104,7 +105,7 @@ def progress_of(config: pytest.Config) -> Progress | None:
 
 
 def tell(config: pytest.Config, text: str) -> None:
-    """Write a permanent line, from any process; nothing with -q."""
+    """Print a permanent line, from any process; nothing with -q."""
     if config.get_verbosity() < 0:
         return
     reporter, capture = map(config.pluginmanager.get_plugin, ("terminalreporter", "capturemanager"))
@@ -112,6 +113,6 @@ def tell(config: pytest.Config, text: str) -> None:
         if reporter and not hasattr(config, "workerinput"):
             reporter.ensure_newline()
             reporter.write_line(text)
-        else:  # an xdist worker, whose errors are shown where the controller's are
+        else:  # an xdist worker, whose stderr is the controller's
             sys.stderr.write(f"{text}\n")
             sys.stderr.flush()

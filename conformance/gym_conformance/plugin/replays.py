@@ -1,4 +1,4 @@
-"""Schedules that broke a property before, as pytest items: `--gym-replay`."""
+"""`--gym-replay`: schedules that broke a property before, as pytest items."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from gym_conformance.trials.check import Check
 
 @dataclass(frozen=True)
 class Replay:
-    """A check and the schedule that is to be tried with it."""
+    """A check, and the schedule to try with it."""
 
     name: str
     check: Check
@@ -29,7 +29,7 @@ def read_replay(path: Path, checks: Sequence[Check]) -> Replay:
     """Read one file.
 
     Raises:
-        BadOption: it cannot be read, is no schedule, or is of a check that is no property.
+        BadOption: it cannot be read, is no schedule, or its check is not a property.
     """
     try:
         check_id, schedule = parse(read_text(path), path)
@@ -46,7 +46,7 @@ def read_replay(path: Path, checks: Sequence[Check]) -> Replay:
 
 
 class Replays(pytest.Collector):
-    """The schedules to try again; `gym/replay` in node ids."""
+    """The schedules to replay; `gym/replay` in node ids."""
 
     def __init__(self, *, replays: tuple[Replay, ...], target: JudgedTarget, **arguments: Any) -> None:
         super().__init__(**arguments)
@@ -54,7 +54,7 @@ class Replays(pytest.Collector):
         self.target = target
 
     def collect(self) -> Iterator[CheckItem]:
-        """An item for each."""
+        """An item for each schedule."""
         for each in self.replays:
             yield CheckItem.from_parent(
                 self, name=each.name, check=each.check, target=self.target, schedule=each.schedule
@@ -62,6 +62,6 @@ class Replays(pytest.Collector):
 
 
 def collect_replays(session: pytest.Session, replays: tuple[Replay, ...], target: JudgedTarget) -> list[CheckItem]:
-    """The items of all schedules to try again."""
+    """The items of all schedules to replay."""
     collector = Replays.from_parent(session, name="gym/replay", nodeid="gym/replay", replays=replays, target=target)
     return [item for item in session.genitems(collector) if isinstance(item, CheckItem)]

@@ -1,4 +1,4 @@
-"""What a run leaves behind as files, written at its end, each whole or not at all."""
+"""The files that a run writes at its end, each atomically."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -14,12 +14,12 @@ from gym_conformance.reports.report_files import write_drifts, write_reports
 def write_outputs(
     options: Options, tallies: Mapping[str, Tally], baseline: str, junit: Callable[[Path], None]
 ) -> list[str]:
-    """Write the reports, and a first baseline unless the suite itself failed; `baseline` is the file of the given one.
+    """Write the reports and, unless the suite itself failed, a first baseline. `baseline` is the path of the given one.
 
-    `junit` writes pytest's own report to a path.
+    `junit` writes pytest's JUnit report to a path.
 
     Returns:
-        For each that could not be written, a line that says why.
+        A line for each file that could not be written, with the reason.
     """
     reports = {name: tally.report(baseline) for name, tally in tallies.items()}
     work: dict[str, Callable[[], None]] = {}
@@ -37,7 +37,7 @@ def write_outputs(
 
 
 def unwritten(option: str, write: Callable[[], None]) -> str:
-    """Write; why it could not be done, '' where it was."""
+    """Write; returns why that failed, '' if it did not."""
     try:
         write()
     except (OSError, Unreachable) as error:

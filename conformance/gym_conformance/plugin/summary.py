@@ -1,4 +1,4 @@
-"""What a whole run found, gathered from all processes, and how it is summed up on the terminal."""
+"""The findings of a whole run, from all processes, and their summary on the terminal."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,11 +32,11 @@ from gym_conformance.trials.check import Check
 
 @dataclass
 class Tally:
-    """Findings by check, and what the run cost: (requests, seconds inside HTTP) by process.
+    """Findings by check, and the cost of the run: (requests, seconds inside HTTP) by process.
 
-    `checks` are all there are, run or not, in their order; `unwritten` says of each report that could not be written why,
-    and `locked` what was written into the lock; `died` are the checks that an xdist worker died of. `earlier` is what the
-    report `before` has of this target.
+    `checks` are all that exist, run or not, in order; `unwritten` says why a report could not be written, and `locked`
+    what was written to the lock; `died` are the checks during which an xdist worker died. `earlier` is what the report
+    `before` says of this target.
     """
 
     options: Options
@@ -55,7 +55,7 @@ class Tally:
     earlier: tuple[Finding, ...] | None = None
 
     def add(self, report: dict[str, Any]) -> None:
-        """Take in what one item found, as it travelled with pytest's report."""
+        """Add the findings of one item, as pytest's report carried them."""
         for data in report["findings"]:
             finding = Finding.from_json(data)
             self.found.setdefault(finding.check, []).append(finding)
@@ -66,7 +66,7 @@ class Tally:
         self.own_fault |= report["own_fault"]
 
     def report(self, baseline: str) -> Report:
-        """All that was found; `baseline` is its file."""
+        """The complete report; `baseline` is the file of the baseline."""
         found = tuple(self.complete)
         return Report(
             self.target,
@@ -80,22 +80,22 @@ class Tally:
         )
 
     def so_far(self) -> Report:
-        """What was found so far, without checks that have not run: which of them were deselected is known only at the end."""
+        """The report so far, without checks that have not run: only at the end is it known which were deselected."""
         return replace(self, deselected={check.id for check in self.checks} - self.found.keys()).report("")
 
     @property
     def findings(self) -> list[Finding]:
-        """All findings in the order of the checks, whichever process was faster."""
+        """All findings in the order of the checks, whichever process finished first."""
         return [finding for check in self.checks for finding in self.found.get(check.id, ())]
 
     @property
     def breaking(self) -> list[Finding]:
-        """Those that fail the run."""
+        """The findings that fail the run."""
         return [finding for finding in self.findings if finding.breaks(strict=self.options.strict)]
 
     @property
     def complete(self) -> list[Finding]:
-        """The findings, plus one for each check that did not run, with the reason."""
+        """The findings, and one for each check that did not run, with the reason."""
         return [finding for check in self.checks for finding in self.found.get(check.id) or [self._not_run(check)]]
 
     def _not_run(self, check: Check) -> Finding:
@@ -112,14 +112,14 @@ class Tally:
 
 
 def exit_status(tallies: Collection[Tally], pytests_own: int) -> int:
-    """How the run ends: pytest knows of failed checks, but not that the suite itself failed, or could not write."""
+    """The exit status: pytest does not know if the suite itself failed, or could not write a file."""
     if any(tally.unwritten for tally in tallies):
         return pytest.ExitCode.USAGE_ERROR
     return pytest.ExitCode.INTERNAL_ERROR if any(tally.own_fault for tally in tallies) else pytests_own
 
 
 def write_summary(terminal: Any, tally: Tally) -> None:
-    """Say what the server is, what was found below MUST, and what to fix next."""
+    """Print what the server is, violations below MUST, and what to fix next."""
     findings = tally.findings
     if findings or tally.stale:
         terminal.write_sep("=", "gym conformance")
@@ -138,7 +138,7 @@ def write_summary(terminal: Any, tally: Tally) -> None:
 
 
 def status(findings: Sequence[Finding]) -> tuple[str, str, Any] | None:
-    """How pytest shows a check that fails no run: category, letter, word; None where that is an ordinary pass."""
+    """The status that pytest shows for a check that fails no run: category, letter, word; None for an ordinary pass."""
     told = [finding for finding in findings if finding.told]
     open_ = [finding for finding in told if not finding.accepted]
     if not told:
@@ -152,7 +152,7 @@ def status(findings: Sequence[Finding]) -> tuple[str, str, Any] | None:
 
 
 def _write_warnings(terminal: Any, report: Report) -> None:
-    """The violations that do not fail the run, and the notes; those that do fail it are among pytest's failures."""
+    """Print violations that do not fail the run, and notes; pytest lists those that do under its failures."""
     findings = [finding for finding in report.findings if not finding.accepted]
     mild = [finding for finding in findings if finding.red and not finding.breaks(strict=report.strict)]
     for check, text in zip(dict.fromkeys(finding.check for finding in mild), explain(mild), strict=True):
@@ -172,7 +172,7 @@ def _write_warnings(terminal: Any, report: Report) -> None:
 
 
 def _write_gate(terminal: Any, tally: Tally, findings: list[Finding]) -> None:
-    """What the baseline accepts, and what is wrong with it."""
+    """Print what the baseline accepts, and its stale entries."""
     for group in alike(finding for finding in findings if finding.accepted):
         terminal.write_line(
             f"accepted: {group.first.check}, {', '.join(named(group.subjects))}: {group.first.accepted}"
@@ -181,7 +181,7 @@ def _write_gate(terminal: Any, tally: Tally, findings: list[Finding]) -> None:
 
 
 def write_baseline_end(terminal: Any, tallies: Collection[Tally]) -> None:
-    """The entries that are stale, and that a first baseline is written."""
+    """Print stale entries, and that a first baseline was written."""
     for tally in tallies:
         for stale in tally.stale:
             terminal.write_line(f"stale: {stale}", red=True)
@@ -194,7 +194,7 @@ def write_baseline_end(terminal: Any, tallies: Collection[Tally]) -> None:
 
 
 def write_changes(terminal: Any, changes: Changes, server: str = "") -> None:
-    """What is new, mended and changed since an earlier report."""
+    """Print what is new, mended and changed since an earlier report."""
     terminal.write_line(f"{server or f'Since {changes.file}'}: {changes}", bold=True)
     colours: dict[str, dict[str, bool]] = {NEW: {"red": True}, MENDED: {"green": True}}
     for word, check, what in changes.lines:
@@ -202,7 +202,7 @@ def write_changes(terminal: Any, changes: Changes, server: str = "") -> None:
 
 
 def _write_clients(terminal: Any, clients: Iterable[Compatibility]) -> None:
-    """One line for each answer that there is."""
+    """Print which clients the server works with, one line per answer."""
     said = grouped(lambda one: one.works, clients)
     words = {Works.YES: "Works with", Works.NO: "Does not work with", Works.UNKNOWN: "Not known to work with"}
     for works, start in words.items():
@@ -229,7 +229,7 @@ def _write_target(terminal: Any, tally: Tally, findings: list[Finding]) -> None:
 
 
 def _verdict(tally: Tally, report: Report) -> tuple[str, str]:
-    """One line, fit or not and where to begin, and its colour."""
+    """The verdict in one line, with where to begin, and its colour."""
     if tally.own_fault:
         return "gym-conformance itself failed: no verdict. Please report it.", "red"
     warned = {finding.check for finding in report.findings if finding.red and not finding.accepted}
@@ -251,13 +251,13 @@ def _verdict(tally: Tally, report: Report) -> tuple[str, str]:
 
 
 def _with(counts: Mapping[str, int]) -> str:
-    """So many of each that there are, behind a comma."""
+    """The counts that are not 0, after a comma."""
     said = [counted(count, word) for word, count in counts.items() if count]
     return f", with {' and '.join(filter(None, (', '.join(said[:-1]), said[-1])))}" if said else ""
 
 
 def _what_to_mend(fatal: list[Finding]) -> str:
-    """Where to begin, given one finding for each check that fails the run: a violation if there is one. A cause counts once."""
+    """Where to begin, given one finding per failing check: violations come first, and a shared cause counts once."""
     causes = {finding.cause or (finding.verdict, finding.reason or finding.check) for finding in fatal}
     more = f" ({len(causes) - 1} more after it)" if len(causes) > 1 else ""
     first = next((finding for finding in fatal if finding.verdict is Verdict.FAIL), None)

@@ -39,7 +39,7 @@ _NO_ROWS = Dataset()
 
 @dataclass(frozen=True)
 class RunningServer:
-    """A target that answers, with its rows. All from `pid` on is known if we started it; `secrets` are its own."""
+    """A target that answers, with its rows. `pid` and later fields are known if we started it."""
 
     url: str
     dataset: Dataset
@@ -49,28 +49,28 @@ class RunningServer:
 
 
 class JudgedTarget(Protocol):
-    """What a check's item needs from its target."""
+    """What the item of a check needs from its target."""
 
     @property
     def name(self) -> str:
-        """In node ids; '' where none is needed."""
+        """Its name in node ids; '' if it needs none."""
 
     @property
     def server(self) -> str:
-        """How a baseline names it."""
+        """Its name in a baseline."""
 
     @property
     def options(self) -> Options:
-        """How it is judged."""
+        """How to judge it."""
 
     def judge(self, check: Check, schedule: Schedule | None = None) -> list[Finding]:
         """Run one check, or replay one schedule of it."""
 
     def statistics(self, check: Check) -> str:
-        """Hypothesis's own account of a property's search; '' where there was none."""
+        """Hypothesis's statistics of a property's search; '' if there was none."""
 
     def travelling(self, findings: Sequence[Finding], process: str, *, own_fault: bool = False) -> dict[str, Any]:
-        """What one check found and cost in a process, as it travels with pytest's report: JSON."""
+        """The findings and the cost of one check in a process, as JSON, to be carried by pytest's report."""
 
     def close(self) -> None:
         """Stop what was started."""
@@ -78,22 +78,22 @@ class JudgedTarget(Protocol):
 
 @dataclass
 class Target:
-    """One target. If it cannot be launched, its first check says so and the others do not apply.
+    """One target. If it cannot be launched, its first check reports that, and the others do not apply.
 
     Attributes:
-        name: in node ids; '' where none is needed.
-        option: how the command line names it.
+        name: in node ids; '' if it needs none.
+        option: the command-line option that names it.
         options: how to judge it.
-        serve: serves it for as long as the block lasts; may raise `NotLaunched`.
-        known: what reports say of it beforehand: `url`, or `app`.
-        env: its files, where it is launched from them.
-        lock: the tools that it is held to.
-        progress: shows what is under way.
-        keeper: keeps what belongs to findings as files.
-        interpreter: what the env runs in.
-        first_look: whether a check that was chosen asks what the untouched server answers.
-        upcoming: the checks that will be judged in this process, as far as that is known.
-        drivers: who runs the episodes of a load.
+        serve: serves it within the block; may raise `NotLaunched`.
+        known: what is known for reports before it runs: `url`, or `app`.
+        env: its files, if it is launched from them.
+        lock: the tools to compare with.
+        progress: shows what is running.
+        keeper: saves files that accompany findings.
+        interpreter: provides the interpreter that the env runs in.
+        first_look: whether a selected check needs the answers of the untouched server.
+        upcoming: the checks that will be judged in this process, as far as they are known.
+        drivers: run the episodes of a load.
     """
 
     name: str
@@ -118,16 +118,16 @@ class Target:
 
     @property
     def server(self) -> str:
-        """How a baseline names it; '' where it is not launched."""
+        """Its name in a baseline; '' if it is not launched."""
         return self.name or (self.env.name if self.env else "")
 
     @property
     def tried(self) -> bool:
-        """Whether anything was asked of the server in this process."""
+        """Whether this process has sent the server anything."""
         return self._run is not None or self._refused is not None or bool(self._found)
 
     def judge(self, check: Check, schedule: Schedule | None = None) -> list[Finding]:
-        """Run one check, or replay one schedule of it; the first call serves the target."""
+        """Run one check, or replay one schedule of it; the first call starts the target."""
         found = self._judge(check, schedule)
         return self.keeper.keep(found) if self.keeper else found
 
@@ -147,12 +147,12 @@ class Target:
 
     def _served(self) -> Run:
         if self._run is None:
-            allow_open_files(max((self.options.in_flight, *self.options.load)))  # a launched server inherits it
+            allow_open_files(max((self.options.in_flight, *self.options.load)))  # a launched server inherits the limit
             try:
                 served = self._stack.enter_context(self.serve())
             except NotLaunched:
                 raise
-            except Exception:  # raised once: the other checks would only launch the server again
+            except Exception:  # raised only once: the other checks would just launch the server again
                 self._refused = NotLaunched("a launch in which gym-conformance itself does not fail")
                 raise
             options = replace(self.options, pid=self.options.pid or served.pid)
@@ -170,7 +170,7 @@ class Target:
         return self._run
 
     def tools(self) -> Lock:
-        """The tools of rows and server as they are now.
+        """The current tools of rows and server.
 
         Raises:
             Unreachable: no resources server answers, or none can be launched.
@@ -183,11 +183,11 @@ class Target:
             raise Unreachable(f"it needs {refused.needs}") from None
 
     def statistics(self, check: Check) -> str:
-        """Hypothesis's own account of a property's search; '' where there was none."""
+        """Hypothesis's statistics of a property's search; '' if there was none."""
         return self._run.statistics(check) if self._run else ""
 
     def travelling(self, findings: Sequence[Finding], process: str, *, own_fault: bool = False) -> dict[str, Any]:
-        """What one check found and cost in a process, as it travels with pytest's report: JSON."""
+        """The findings and the cost of one check in a process, as JSON, to be carried by pytest's report."""
         effort = self.effort()
         return {
             "findings": [finding.as_json() for finding in findings],
@@ -199,7 +199,7 @@ class Target:
         }
 
     def _readable(self) -> Dataset | None:
-        """The rows of a target that is not launched, where they declare tools."""
+        """The rows of a target that is not launched, if they declare tools."""
         try:
             data = load(self.options.data or (self.env.data if self.env else ()), recorded=False)
         except BadData:
@@ -221,7 +221,7 @@ class Target:
         return {name: printable(fact, 1_000) if isinstance(fact, str) else fact for name, fact in facts.items()}
 
     def effort(self) -> Effort:
-        """What was spent so far in this process."""
+        """What this process has spent so far."""
         now = self._run.effort() if self._run else _NOTHING
         return Effort(self._spent.requests + now.requests, self._spent.seconds + now.seconds)
 
@@ -230,7 +230,7 @@ class Target:
         if self._run:
             self._found, self._spent = self._run.target(), self.effort()
             if self.options.lock_update:
-                with suppress(Unreachable):  # `tools` says so again
+                with suppress(Unreachable):  # `tools` raises it again
                     self._tools = self._run.tools()
             self._run.close()
             self._run = None
@@ -239,12 +239,12 @@ class Target:
 
 @dataclass
 class Interpreter:
-    """What an env runs in: installed when it is first asked for, if it is to be installed.
+    """The interpreter that an env runs in, installed on first use if it is to be installed.
 
     Attributes:
         env: the env.
-        options: whether and how.
-        say: is told of what takes time.
+        options: whether and how to install.
+        say: prints messages about what takes time.
     """
 
     env: Env
@@ -257,7 +257,7 @@ class Interpreter:
         """The interpreter.
 
         Raises:
-            NotLaunched: what the env requires cannot be installed.
+            NotLaunched: the env's requirements cannot be installed.
         """
         if self._refused:
             raise self._refused
@@ -270,10 +270,10 @@ class Interpreter:
         return self._found
 
     def of(self, env: Env) -> str:
-        """That of another env, found as this one's.
+        """The interpreter of another env, found in the same way.
 
         Raises:
-            NotLaunched: what it requires cannot be installed.
+            NotLaunched: its requirements cannot be installed.
         """
         return Interpreter(env, self.options, self.say)()
 
@@ -281,13 +281,13 @@ class Interpreter:
         options = self.options
         if not options.install:
             return self.env.interpreter(options.python)
-        from gym_conformance.launch.venv_cache import interpreter  # noqa: PLC0415 - what it imports is an extra
+        from gym_conformance.launch.venv_cache import interpreter  # noqa: PLC0415 - it imports an extra
 
         return interpreter(self.env, options.python, options.nemo, self.say)
 
 
 def running_target(url: str, dataset: Dataset, options: Options) -> Target:
-    """A server that runs already; `options.url` is None for the demo."""
+    """A server that is already running; `options.url` is None for the demo."""
     option = f"--gym-url {quote(url)}" if options.url else "--gym-demo"
     served = RunningServer(url, dataset)
     return Target("", option, options, lambda: nullcontext(served), {"url": url, "rows": dataset.read})

@@ -1,4 +1,4 @@
-"""One process's part in a run: its event loop, its endpoint, and the judge."""
+"""One process's share of a run: its event loop, its endpoint, and the judge."""
 
 import asyncio
 import os
@@ -34,7 +34,7 @@ from gym_conformance.trials.launched import NOT_LAUNCHED, Launched
 
 T = TypeVar("T")
 
-#: Characters of a line of an account that are shown.
+#: Characters to show of each line of statistics.
 _ACCOUNT = 1_000
 
 #: Seconds within which a running server accepts a connection.
@@ -42,12 +42,12 @@ _CONNECT = 5.0
 
 
 class Unreachable(Refusal):
-    """No server that can be judged answers at the URL; the message says what, where and how to fix it."""
+    """No server that can be judged answers at the URL; the message says what is wrong, where, and how to fix it."""
 
 
 @dataclass(frozen=True)
 class Effort:
-    """What the run cost in this process: requests sent, and seconds spent in them."""
+    """The cost of the run in this process: requests sent, and seconds spent in them."""
 
     requests: int
     seconds: float
@@ -55,7 +55,7 @@ class Effort:
 
 @dataclass
 class Run:
-    """Judges one target with one event loop, from the first check to `close`, or in a `with` block."""
+    """Judges one target in one event loop, from the first check until `close`; also a context manager."""
 
     url: str
     options: Options
@@ -71,7 +71,7 @@ class Run:
     _judge: Judge | None = None
 
     def judge(self, check: Check, schedule: Schedule | None = None) -> list[Finding]:
-        """Run one check, or replay one schedule of it; the first call also finds out what sort of server this is."""
+        """Run one check, or replay one schedule of it; the first call also recognises the kind of server."""
         return self._within(self._run(check, schedule))
 
     def target(self) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class Run:
         return known
 
     def statistics(self, check: Check) -> str:
-        """Hypothesis's own account of a property's search; '' where there was none. It names places in replies."""
+        """Hypothesis's statistics of a property's search, '' if there was none; it may quote replies."""
         if self._judge is None:
             return ""
         show = self._judge.gym.endpoint.secrets.show
@@ -99,7 +99,7 @@ class Run:
         return Effort(endpoint.requests, endpoint.seconds) if endpoint else Effort(0, 0.0)
 
     def latencies(self) -> list[list[Any]]:
-        """How long good replies took since this was last asked, as JSON (`session.latency`)."""
+        """The latencies of good replies since the last call, as JSON (`session.latencies`)."""
         if self._judge is None:
             return []
         endpoint = self._judge.gym.endpoint
@@ -121,10 +121,10 @@ class Run:
         self._runner.close()
 
     def tools(self) -> Lock:
-        """The tools of rows and server as they are now.
+        """The current tools of rows and server.
 
         Raises:
-            Unreachable: no resources server answers, so that half of it is not known.
+            Unreachable: no resources server answers, so that its tools are unknown.
         """
         gym = self._within(self._ready()).gym
         if gym.kind in (ServerKind.OTHER, ServerKind.ENVIRONMENT):
@@ -141,7 +141,7 @@ class Run:
         )
 
     async def _ready(self) -> Judge:
-        """The judge; the first time this finds out what sort of server it is."""
+        """The judge; the first call recognises the kind of server."""
         if self._judge is None:
             endpoint = make_endpoint(self.url, self.options, self.secrets)
             data = self.dataset
@@ -158,7 +158,7 @@ class Run:
 
 
 def make_endpoint(url: str, options: Options, secrets: Secrets = NO_SECRETS) -> Endpoint:
-    """The endpoint of the target; to be made and used within one event loop. `secrets` are a launched server's own."""
+    """The target's endpoint, to be made and used within one event loop. `secrets` are those of a launched server."""
     transport = Transport(httpx.URL(url), deadline=options.timeout)
     return Endpoint(
         url,
@@ -173,15 +173,15 @@ def make_endpoint(url: str, options: Options, secrets: Secrets = NO_SECRETS) -> 
 
 
 def secrets_of(options: Options) -> Secrets:
-    """What is known to be secret before a server says anything: headers, settings, and our own environment."""
+    """What is known to be secret before the server says anything: headers, settings, and our own environment."""
     settings = [(key, value) for key, _, value in (setting.partition("=") for setting in options.settings)]
     return Secrets.of_headers(options.headers) | Secrets.of_named([*os.environ.items(), *settings])
 
 
 def ensure_reachable(url: str, options: Options, deadline: float = _CONNECT) -> None:
-    """Ask for the root once, so that a wrong URL is one clear line and not a finding of every check.
+    """Request the root once, so that a wrong URL becomes one clear line instead of a finding of every check.
 
-    `deadline` is in seconds; only a server that we launched must have answered by then.
+    `deadline` is in seconds; only a server that we launched must also answer by then.
 
     Raises:
         Unreachable: no server accepts the connection, or TLS fails.

@@ -1,1 +1,1 @@
-"""Findings, written down: as text and as JSON."""
+"""Reports of findings in various formats."""

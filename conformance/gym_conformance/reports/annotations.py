@@ -1,6 +1,6 @@
-"""Findings as GitHub's workflow commands: on a pull request they stand beside the line that they are about.
+"""Findings as GitHub workflow commands, which a pull request shows next to the line that they are about.
 
-The escapes are those of @actions/core (packages/core/src/command.ts); without them a text could give commands.
+Text is escaped as in @actions/core (packages/core/src/command.ts); otherwise it could contain commands.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ _COMMANDS: Final = {"MUST": "error", "untestable": "error", "SHOULD": "warning",
 
 
 def annotations(report: Report, root: Path) -> Iterator[str]:
-    """One line each, the gravest first, with files named from `root`; what the baseline accepts is left out."""
+    """One line for each finding that is not accepted, worst first, with paths relative to `root`."""
     for stale in report.stale:
         yield _command("error", "Stale baseline entry", shown(stale), _file(stale.file, root), stale.line)
     app = str(report.target.get("app", ""))

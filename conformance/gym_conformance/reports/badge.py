@@ -1,4 +1,4 @@
-"""The outcome as a badge: a small SVG for a README, which loads nothing and holds no text but ours."""
+"""The outcome as a badge: a small SVG for a README, which loads nothing and contains only text of ours."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -8,7 +8,12 @@ from gym_conformance.reports.page.markup import Markup, element
 from gym_conformance.reports.report import Conclusion, Report
 
 _LABEL: Final = "gym conformance"
-_GREY, _GREEN, _RED, _ORANGE = "#555", "#2b7d32", "#b3261e", "#9a5b00"  # white on each: a contrast of 5 and more
+_GREY, _GREEN, _RED, _ORANGE = (
+    "#555",
+    "#2b7d32",
+    "#b3261e",
+    "#9a5b00",
+)  # white on each has a contrast of 5 or more
 _COLOURS: Final = {
     Conclusion.FIT: _GREEN,
     Conclusion.PARTLY: _GREEN,
@@ -18,7 +23,8 @@ _COLOURS: Final = {
     Conclusion.NOTHING: _GREY,
 }
 
-#: Pixels: the usual height of a badge, the room beside a text, and letters of 11 px, narrow, wide and usual ones.
+#: In pixels: the usual height of a badge, the padding of a text, and the widths of narrow, wide and other letters at 11
+#: px.
 _HEIGHT, _ROOM = 20, 6
 _NARROW, _WIDE, _USUAL = 4.2, 10.4, 6.9
 
@@ -29,7 +35,7 @@ def badge_report(report: Report) -> str:
 
 
 def badge_reports(reports: Mapping[str, Report]) -> str:
-    """The badge of several: how many of them are fit, red where one is not, orange where one could not be tested."""
+    """The badge of several servers: how many are fit; red if one is not, orange if one could not be tested."""
     outcomes = [report.conclusion for report in reports.values()]
     fit = outcomes.count(Conclusion.FIT)
     worst = next((colour for colour in (_RED, _ORANGE) if colour in {_COLOURS[one] for one in outcomes}), _GREEN)

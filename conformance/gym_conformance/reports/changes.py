@@ -1,4 +1,4 @@
-"""What a run found that an earlier one had not, and the other way round."""
+"""The differences between the findings of this run and those of an earlier one."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -8,10 +8,10 @@ from typing import Any, Final
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.reports.shown_text import named
 
-#: What differs from run to run and says nothing: numbers, ids, hashes.
+#: Parts of a text that differ from run to run without meaning: numbers, ids, hashes.
 _VARYING: Final = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8,}|\d+", re.IGNORECASE)
 
-#: A check that came to one of these has looked.
+#: Verdicts of checks that could look.
 _LOOKED: Final = (Verdict.PASS, Verdict.FAIL, Verdict.NOTE)
 
 NEW, MENDED, CHANGED = "new", "mended", "changed"
@@ -24,9 +24,9 @@ class FindingChange:
     """One finding that is new, mended or changed.
 
     Attributes:
-        word: which of them.
-        finding: as it is now; of a mended one as it was.
-        was: how it was; '' where it was not.
+        word: which of the three.
+        finding: the current finding; of a mended one, the earlier one.
+        was: the earlier state; '' if there was none.
     """
 
     word: str
@@ -36,19 +36,19 @@ class FindingChange:
 
 @dataclass(frozen=True)
 class Changes:
-    """What is new, mended and changed since an earlier report; `file` is that report's."""
+    """What is new, mended and changed since an earlier report; `file` is the path of that report."""
 
     file: str
     all: tuple[FindingChange, ...]
 
     def __str__(self) -> str:
-        """How many there are of each, in a few words."""
+        """The number of each, in a few words."""
         counts = {word: sum(change.word == word for change in self.all) for word in (NEW, MENDED, CHANGED)}
         return ", ".join(f"{count:,} {word}" for word, count in counts.items() if count) or "no difference"
 
     @property
     def lines(self) -> Iterator[tuple[str, str, str]]:
-        """Word, check and what is to say, alike ones together."""
+        """Word, check and description of each change; equal ones are combined."""
         groups: dict[tuple[str, str, str], list[str]] = {}
         for change in self.all:
             now = said(change.finding) if change.word != MENDED else ""
@@ -59,7 +59,7 @@ class Changes:
             yield word, check, ": ".join(filter(None, (on, text)))
 
     def as_json(self) -> dict[str, Any]:
-        """A JSON object; a change names its finding by check and subject."""
+        """As a JSON object; a change names its finding by check and subject."""
         found: dict[str, Any] = {"file": self.file, NEW: [], MENDED: [], CHANGED: []}
         for change in self.all:
             named_by = {"check": change.finding.check, "subject": change.finding.subject}
@@ -67,7 +67,7 @@ class Changes:
         return found
 
     def word_of(self, finding: Finding) -> str:
-        """Which of them a finding is; '' for none."""
+        """Which of the three a finding is; '' for none."""
         return next((change.word for change in self.all if _key(change.finding) == _key(finding)), "")
 
 
@@ -77,9 +77,9 @@ def said(finding: Finding) -> str:
 
 
 def compare(file: str, before: Iterable[Finding], now: Iterable[Finding]) -> Changes:
-    """What changed from one run to the next; checks that did not come to look now are left out.
+    """The changes from one run to the next, ignoring checks that could not look this time.
 
-    What the baseline accepts now is not new.
+    Findings that the baseline accepts now are not new.
     """
     now = tuple(now)
     was, is_ = _red(before), _red(now)

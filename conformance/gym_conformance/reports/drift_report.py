@@ -1,4 +1,4 @@
-"""The drift report on its own: `--gym-drift FILE`."""
+"""The separate drift report: `--gym-drift FILE`."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -14,24 +14,24 @@ from gym_conformance.reports.page.markup import element
 from gym_conformance.reports.report import Report
 from gym_conformance.reports.shown_text import named, shown
 
-#: The form of the JSON: the target, and `drift` as in the whole report (`report.schema.json`).
+#: The JSON format: the target, and `drift` as in the complete report (`report.schema.json`).
 SCHEMA: Final = "gym-conformance/drift/1"
 
-#: Several servers.
+#: The JSON format for several servers.
 FLEET_SCHEMA: Final = "gym-conformance-fleet/drift/1"
 
-#: Lines of a difference between schemas.
+#: The most lines of a diff between two schemas.
 _LINES: Final = 80
 
 
 def json_drift(report: Report) -> str:
-    """The drift as JSON text; `drift` is null where nothing was compared."""
+    """The drift as JSON; `drift` is null if nothing was compared."""
     rows = None if report.drift is None else [row.as_json() for row in report.drift]
     return json.dumps({"schema": SCHEMA, "target": dict(report.target), "drift": rows}, indent=2) + "\n"
 
 
 def html_drift(report: Report) -> str:
-    """The drift as one HTML document: both schemas of each row side by side."""
+    """The drift as an HTML document, with both schemas of each row side by side."""
     header = element(
         "header",
         element("p", "gym conformance: drift", class_="kicker"),
@@ -44,19 +44,19 @@ def html_drift(report: Report) -> str:
 
 
 def json_drifts(reports: Mapping[str, Report]) -> str:
-    """The drift of several servers as JSON text; `servers` has for each its name and what `json_drift` has."""
+    """The drift of several servers as JSON; `servers` has each one's name, and the content of its `json_drift`."""
     servers = [{"name": name, **json.loads(json_drift(report))} for name, report in _apart_first(reports)]
     return json.dumps({"schema": FLEET_SCHEMA, "servers": servers}, indent=2) + "\n"
 
 
 def html_drifts(reports: Mapping[str, Report], folder: str) -> str:
-    """The drift of several servers as one page, which links to each one's own, `folder/NAME.html`."""
+    """The drift of several servers as one page, which links to each server's own, `folder/NAME.html`."""
     rows = [(name, (report.drift_conclusion,), _class(report)) for name, report in _apart_first(reports)]
     return table_page("gym conformance: drift", ("",), rows, folder)
 
 
 def markdown_drifts(reports: Mapping[str, Report]) -> str:
-    """The drift of several servers as Markdown: those that have grown apart first, as far as there is room."""
+    """The drift of several servers as Markdown, servers with drift first, as far as there is room."""
     return within(LIMIT, [f"# {prose(name)}\n\n{markdown_drift(report)}" for name, report in _apart_first(reports)])
 
 
@@ -73,7 +73,7 @@ def _apart_first(reports: Mapping[str, Report]) -> list[tuple[str, Report]]:
 
 
 def markdown_drift(report: Report) -> str:
-    """The drift as GitHub-flavoured Markdown, at most `LIMIT` characters: what breaks rollouts first."""
+    """The drift as GitHub-flavoured Markdown, at most `LIMIT` characters, what breaks rollouts first."""
     return within(LIMIT, list(_blocks(report)))
 
 
@@ -105,7 +105,7 @@ def _row(row: DriftRow) -> str:
 
 
 def _difference(row: DriftRow) -> list[str]:
-    """The schemas that rows declare (-) and that the server takes (+), as one text."""
+    """A diff of the schemas: what rows declare (-), and what the server accepts (+)."""
     lines = list(unified_diff(_lines(row.declared), _lines(row.served), "rows", "server", lineterm="", n=_LINES))
     more = [f"… {len(lines) - _LINES:,} more lines"] if len(lines) > _LINES else []
     return [shown(line, 200) for line in lines[:_LINES]] + more

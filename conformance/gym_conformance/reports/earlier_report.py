@@ -1,4 +1,4 @@
-"""A JSON report that an earlier run wrote, read again."""
+"""Reads a JSON report of an earlier run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,33 +10,34 @@ from gym_conformance.findings import Finding
 from gym_conformance.printable import Refusal
 from gym_conformance.reports.json_report import FLEET_SCHEMA, SCHEMA
 
-#: Bytes, and replies that have as many values: of more than a thousand servers.
+#: The largest file in bytes, and the number of values as a multiple of a reply's: enough for more than a thousand
+#: servers.
 _LARGEST, _REPLIES = 384 << 20, 30
 
 
 class BadReport(Refusal):
-    """A file is no report that can be compared with; the message says why."""
+    """The file is no report to compare with; the message says why."""
 
 
 @dataclass(frozen=True)
 class EarlierReport:
-    """What an earlier run found, by server; of one server alone under ''. `file` is '' where none was given."""
+    """An earlier run's findings by server; '' names the only one. `file` is '' if no report was given."""
 
     file: str = ""
     servers: Mapping[str, tuple[Finding, ...]] = field(default_factory=dict)
 
     def of(self, server: str) -> tuple[Finding, ...] | None:
-        """What was found on a server, nothing on one that was not there; None where no report was given."""
+        """The findings on a server, none if it was not in the report; None if no report was given."""
         if not self.file:
             return None
         return self.servers.get("", ()) if "" in self.servers else self.servers.get(server, ())
 
 
 def read_earlier(path: Path | None, *, several: bool) -> EarlierReport:
-    """Read a report; None for none. `several` says whether several servers are judged now.
+    """Read a report; an empty one for None. `several`: whether this run judges several servers.
 
     Raises:
-        BadReport: it cannot be read, or is of something else.
+        BadReport: it cannot be read, or is not of the same form.
     """
     if path is None:
         return EarlierReport()

@@ -1,22 +1,22 @@
-"""Latency as the reports show it."""
+"""Latencies in the form that reports show."""
 
 from dataclasses import dataclass
 from typing import Any, Final
 
 from gym_conformance.session.latencies import Samples
 
-#: What the JSON report says in milliseconds.
+#: The quantiles in the JSON report, in milliseconds.
 _TIMES: Final = {"median_ms": 0.5, "p95_ms": 0.95, "max_ms": 1.0}
 
 
 @dataclass(frozen=True)
 class Latency:
-    """How long good replies of one endpoint took.
+    """Latency of one endpoint's good replies.
 
     Attributes:
         endpoint: method and path.
-        seconds: at least one sample, ascending; of many replies a choice, with the slowest.
-        count: how many replies there were; 0 where the samples are all of them.
+        seconds: at least one sample, ascending; of many replies a sample of them, with the slowest.
+        count: how many replies there were; 0 if `seconds` has them all.
     """
 
     endpoint: str
@@ -25,7 +25,7 @@ class Latency:
 
     @classmethod
     def of(cls, endpoint: str, samples: Samples) -> "Latency":
-        """The same as it was gathered."""
+        """Made from the samples of a run."""
         more = () if round(samples.slowest, 6) in samples.kept else (samples.slowest,)
         return cls(endpoint, tuple(sorted((*samples.kept, *more))), samples.count)
 
@@ -35,10 +35,10 @@ class Latency:
         return self.count or len(self.seconds)
 
     def quantile(self, part: float) -> float:
-        """The sample that `part` of all samples (0 to 1) do not exceed."""
+        """The sample that a `part` (0 to 1) of all samples do not exceed."""
         return self.seconds[min(int(part * len(self.seconds)), len(self.seconds) - 1)]
 
     def as_json(self) -> dict[str, Any]:
-        """A JSON object of plain types."""
+        """As a JSON object."""
         times = {name: round(self.quantile(part) * 1000, 3) for name, part in _TIMES.items()}
         return {"endpoint": self.endpoint, "count": self.requests, **times, "seconds": list(self.seconds)}

@@ -1,4 +1,4 @@
-"""Findings that belong together: of one check that says the same about several subjects, or of one cause."""
+"""Groups related findings: those of one check that say the same about several subjects, and those with one cause."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,23 +9,23 @@ from gym_conformance.grouping import grouped
 
 @dataclass(frozen=True)
 class Group:
-    """Findings of one check that say the same about several subjects; the first stands for all."""
+    """Findings of one check that say the same about several subjects; the first one represents them."""
 
     findings: tuple[Finding, ...]
 
     @property
     def first(self) -> Finding:
-        """The one that is shown."""
+        """The finding to show."""
         return self.findings[0]
 
     @property
     def subjects(self) -> list[str]:
-        """What they are about."""
+        """The subjects of the findings."""
         return [finding.subject for finding in self.findings]
 
     @property
     def label(self) -> str:
-        """MUST, SHOULD or note; or that it could not be tested, or is accepted."""
+        """The level, MUST, SHOULD or note; or that it could not be tested, or is accepted."""
         if self.first.accepted:
             return "accepted"
         if self.first.verdict in (Verdict.UNTESTABLE, Verdict.NOTE):
@@ -34,7 +34,7 @@ class Group:
 
 
 def alike(findings: Iterable[Finding]) -> Iterator[Group]:
-    """The findings in groups, in the order of their first ones."""
+    """The findings in groups, ordered by the first one of each."""
 
     def said(one: Finding) -> tuple[str, ...]:
         return one.check, one.verdict, one.expected, one.actual, one.hint, one.reason, one.accepted
@@ -43,7 +43,7 @@ def alike(findings: Iterable[Finding]) -> Iterator[Group]:
 
 
 def shared_causes(findings: Iterable[Finding]) -> Mapping[Cause, tuple[str, ...]]:
-    """The causes that violations of several checks have in common, each with its checks; accepted ones do not count."""
+    """The causes that violations of several checks share, each with its checks; accepted violations do not count."""
     checks: dict[Cause, dict[str, None]] = {}
     for finding in findings:
         if finding.cause and finding.red and not finding.accepted:
@@ -52,7 +52,7 @@ def shared_causes(findings: Iterable[Finding]) -> Mapping[Cause, tuple[str, ...]
 
 
 def together(groups: Sequence[Group]) -> tuple[Group, ...]:
-    """The groups in their order, except that those of one cause follow the first of them."""
+    """The groups in order, except that those with a common cause follow the first of them."""
     places: dict[Cause, int] = {}
     keys = []
     for place, group in enumerate(groups):

@@ -1,4 +1,4 @@
-"""What several targets lack, by kind, with what would mend it; and the violations that several of them share."""
+"""What several targets lack, by kind, with its remedy; and the violations that several of them share."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -12,12 +12,12 @@ from gym_conformance.reports.report import Conclusion
 
 @dataclass(frozen=True)
 class FleetNeed:
-    """A kind of thing that is missing.
+    """One kind of missing thing.
 
     Attributes:
-        what: stands after "need".
+        what: completes "need ...".
         mend: what to do about it.
-        servers: who lacks it, and what exactly.
+        servers: which ones lack it, and what exactly.
     """
 
     what: str
@@ -25,11 +25,11 @@ class FleetNeed:
     servers: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """The kind, with how many lack it."""
+        """The kind, with how many servers lack it."""
         return f"{len(self.servers):,} need{'s' if len(self.servers) == 1 else ''} {self.what}"
 
 
-#: By what a reason says; the first that matches counts.
+#: Kinds by the text of the reason; the first match counts.
 _KINDS: Final = tuple(
     (re.compile(pattern, re.IGNORECASE), FleetNeed(what, mend))
     for pattern, what, mend in (
@@ -52,7 +52,7 @@ _OTHER: Final = FleetNeed("something else", "see its page")
 
 
 def needs(rows: Iterable[FleetRow]) -> list[FleetNeed]:
-    """What the targets that could not be tested lack, the kind that most lack first."""
+    """What the targets that could not be tested lack, most frequent first."""
     found: dict[str, tuple[FleetNeed, dict[str, str]]] = {}
     for row in rows:
         if row.report.conclusion is Conclusion.UNTESTABLE:
@@ -65,14 +65,14 @@ def needs(rows: Iterable[FleetRow]) -> list[FleetNeed]:
 
 @dataclass(frozen=True)
 class SharedViolation:
-    """What several targets violate in the same way: a finding of one of them, and their names."""
+    """A violation that several targets have in the same way: one finding, and their names."""
 
     first: Finding
     servers: tuple[str, ...]
 
 
 def shared_violations(rows: Iterable[FleetRow]) -> list[SharedViolation]:
-    """The violations with one likely cause on several targets, MUST first, then what most of them have."""
+    """Violations with the same likely cause on several targets, MUST first, then by how many have them."""
     found: dict[tuple[str, str], tuple[Finding, dict[str, None]]] = {}
     for row in rows:
         for group in row.report.groups:

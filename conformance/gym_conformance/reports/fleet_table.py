@@ -1,4 +1,4 @@
-"""Many targets in one report: a line each, what matters most first."""
+"""The table of several targets, one line for each, worst first."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -20,26 +20,26 @@ _SHORT: Final = {
 }
 
 
-#: Characters of what to fix first: the whole of it stands in the server's own report.
+#: Characters to show of what to fix first; the server's own report has the full text.
 _FIRST: Final = 160
 
 
 @dataclass(frozen=True)
 class FleetRow:
-    """One target in a table: its name and all that was found."""
+    """One target in the table: its name and its report."""
 
     name: str
     report: Report
 
     @property
     def said(self) -> str:
-        """The outcome in a word or two; of a fit server, whether to be cautious."""
+        """The outcome in a word or two; of a fit server, also whether to be cautious."""
         caution = self.report.conclusion in (Conclusion.FIT, Conclusion.PARTLY) and self.report.cautions
         return _SHORT[self.report.conclusion] + (", with caution" if caution else "")
 
     @property
     def kind(self) -> str:
-        """What sort of server it is; '' where that is not known."""
+        """The kind of server; '' if unknown."""
         return str(self.report.target.get("kind", "")).removesuffix(" server")
 
     @cached_property
@@ -50,13 +50,13 @@ class FleetRow:
 
     @property
     def counts(self) -> str:
-        """The violations, as a table's cell."""
+        """The violations, as a cell of the table."""
         levels = ("MUST", "SHOULD")
         return " ".join(f"{self.violations[level]} {level}" for level in levels if self.violations.get(level))
 
     @property
     def first(self) -> str:
-        """What to fix first; '' where there is nothing."""
+        """What to fix first; '' if there is nothing."""
         group = next(iter(self.report.groups), None)
         if group is None:
             return ""
@@ -66,7 +66,7 @@ class FleetRow:
 
 
 def ordered(reports: Mapping[str, Report]) -> list[FleetRow]:
-    """The targets: those not fit to train on first, the fit ones last; of alike ones that with the most violations."""
+    """The targets, those not fit to train on first, fit ones last; among equals, by number of violations."""
     order = list(_SHORT)
 
     def weight(line: FleetRow) -> tuple[int, int, int, str]:

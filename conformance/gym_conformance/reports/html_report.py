@@ -1,4 +1,4 @@
-"""The HTML report: one file that opens from disk, asks nothing of the network, and works without its script too."""
+"""The HTML report: one file that opens from disk, makes no network requests, and also works without its script."""
 
 import base64
 import hashlib
@@ -39,12 +39,12 @@ _CLASSES: Final = {
     Conclusion.NOTHING: "neutral",
 }
 
-#: Of the findings that fail the run, so many stand at the top.
+#: How many of the findings that fail the run are shown at the top.
 _FIRST: Final = 3
 
 
 def html_report(report: Report) -> str:
-    """The report as one HTML document."""
+    """The report as an HTML document."""
     parts = {
         "Checks": matrix(report.checks),
         "Findings": findings(report),
@@ -84,13 +84,13 @@ def html_reports(reports: Mapping[str, Report], folder: str) -> str:
 
 
 def _main(parts: Mapping[str, Markup | None]) -> Markup:
-    """The parts that there are, after links to them."""
+    """The non-empty parts, after links to them."""
     links = [element("a", name, href=f"#{name.lower()}") for name, part in parts.items() if part]
     return element("main", element("nav", join(links), aria_label="Parts of the report"), *parts.values())
 
 
 def _own_of_all(reports: Mapping[str, Report]) -> Markup | None:
-    """What is NeMo Gym's own, once for all of them."""
+    """Faults of NeMo Gym itself, once for all servers."""
     own = framework_line({check: 1 for report in reports.values() for check in report.framework})
     return element("p", own, class_="aside") if own else None
 
@@ -98,7 +98,7 @@ def _own_of_all(reports: Mapping[str, Report]) -> Markup | None:
 def table_page(
     kicker: str, heads: Sequence[str], servers: Sequence[tuple[str, Sequence[str], str]], folder: str
 ) -> str:
-    """A page with a line for each server (its name, its cells, its class), which links to `folder/NAME.html`."""
+    """A page with a line for each server (name, cells, class), which links to `folder/NAME.html`."""
     rows = [
         element(
             "tr",
@@ -114,7 +114,7 @@ def table_page(
 
 
 def document(title: str, *content: Markup) -> str:
-    """A whole HTML document with our style and script, and nothing from elsewhere."""
+    """A complete HTML document with our style and script, which loads nothing else."""
     style = _PAGE.joinpath("page.css").read_text("utf-8")
     script = _PAGE.joinpath("page.js").read_text("utf-8")
     head = [
@@ -137,7 +137,7 @@ def document(title: str, *content: Markup) -> str:
 
 
 def _policy(style: str, script: str) -> str:
-    """Nothing is loaded, and nothing runs but our own style and script, known by their hashes."""
+    """A content security policy that permits only our own style and script, by their hashes."""
     return (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"

@@ -1,4 +1,4 @@
-"""The JSON report. Its form is `report.schema.json` beside this file; a change to it is a new schema name."""
+"""The JSON report, in the format of `report.schema.json` in this folder; a changed format gets a new schema name."""
 
 import json
 from collections import Counter
@@ -13,12 +13,12 @@ from gym_conformance.reports.report import Report
 
 SCHEMA: Final = "gym-conformance/2"
 
-#: Several targets: `servers` has for each its name, its outcome and its report, of the schema above.
+#: The format for several targets: `servers` has each one's name, outcome, and report in the format above.
 FLEET_SCHEMA: Final = "gym-conformance-fleet/2"
 
 
 def as_report(report: Report) -> dict[str, Any]:
-    """The report as a JSON object; the parts that this run does not have are left out."""
+    """The report as a JSON object, without the parts that this run does not have."""
     counts = Counter(finding.verdict for finding in report.findings)
     accepted = sum(bool(finding.accepted) for finding in report.findings)
     found: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Which clients a server works with, by the checks of what each of them depends on."""
+"""Which clients a server works with, judged by the checks of what each client depends on."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ class Works(StrEnum):
 
 @dataclass(frozen=True)
 class KnownClient:
-    """A real client, and the checks of what it depends on; its source says that it does.
+    """An existing client, and the checks of what it depends on according to its source.
 
-    `never` are notes of what it cannot do, and `passed` the checks that must apply, too.
+    `never` are notes that rule it out, and `passed` are checks that must also apply, not just pass.
     """
 
     name: str
@@ -33,7 +33,7 @@ class KnownClient:
 
 @dataclass(frozen=True)
 class Compatibility:
-    """What a run says of one client; `because` are the checks that failed, or are not known."""
+    """The result for one client; `because` are the checks that failed, or whose outcome is unknown."""
 
     client: str
     works: Works
@@ -43,7 +43,7 @@ class Compatibility:
         return self.client + (f" ({', '.join(self.because)})" if self.because else "")
 
     def as_json(self) -> dict[str, Any]:
-        """A JSON object of plain types."""
+        """As a JSON object."""
         return {"client": self.client, "works": self.works.value, "because": list(self.because)}
 
 
@@ -53,7 +53,7 @@ _AGENT: Final = (
     *("verify-scores-rows", "verify-reward-finite"),
 )
 
-#: What a server of another kind passes, too: it answers.
+#: Passed by servers of any kind: the server answers.
 _OF_ANY_KIND: Final = frozenset({"live-root"})
 
 #: It verifies without a session.
@@ -86,7 +86,7 @@ CLIENTS: Final = (
 
 
 def compatibilities(findings: Iterable[Finding]) -> tuple[Compatibility, ...]:
-    """What the findings say of each client."""
+    """The result for each client, given the findings."""
     ran = (finding for finding in findings if finding.reason != NOT_SELECTED)
     found = grouped(lambda finding: finding.check, ran)
     verdicts = {check: worst(each) for check, each in found.items()}

@@ -1,4 +1,4 @@
-"""The curve of a load: its knee, and what a maintainer needs to know of it in a sentence or two."""
+"""The curve of a load: its knee, and its meaning for a maintainer in a sentence or two."""
 
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
@@ -8,13 +8,13 @@ from gym_conformance.findings import EndpointLoad, LoadLevel
 from gym_conformance.printable import counted
 from gym_conformance.reports.shown_text import shown_time
 
-#: A level that reaches so much of the highest rate is as fast as it gets.
+#: A level counts as fastest if it reaches this part of the highest rate.
 _AS_FAST: Final = 0.9
 
-#: An endpoint waits in a queue where it takes so many times as long as at the first level.
+#: An endpoint is queueing if it takes this many times as long as at the first level.
 _QUEUES: Final = 3.0
 
-#: Cores that a process keeps busy where one is all it can use.
+#: The range of busy cores that suggests that the server can use only one.
 _ONE_CORE: Final = (0.75, 1.25)
 
 _BAR: Final = 24
@@ -22,19 +22,19 @@ _MIB: Final = 2**20
 
 
 def held(levels: Sequence[LoadLevel]) -> int:
-    """The most episodes in flight up to which each was answered, and as alone; 0 for none."""
+    """The most episodes in flight up to which each was answered as when alone; 0 for none."""
     until = takewhile(lambda level: level.held, levels)
     return max((level.in_flight for level in until if not level.missing), default=0)
 
 
 def knee(levels: Sequence[LoadLevel]) -> LoadLevel:
-    """The first level that is about as fast as any: more in flight only wait."""
+    """The first level that is about as fast as any: at higher levels, the additional episodes only wait."""
     fastest = max(level.rate for level in levels)
     return next(level for level in levels if level.rate >= _AS_FAST * fastest)
 
 
 def sentence(levels: Sequence[LoadLevel]) -> str:
-    """Up to where it holds, from where on it is no faster, and what the others then wait for."""
+    """Up to which level it holds, from where on it is no faster, and what the additional episodes wait for."""
     most, turn, last = held(levels), knee(levels), levels[-1]
     first = next((level for level in levels if not level.held), None)
     said = "Does not hold" if first else "Not known to hold, since no level was driven whole"
@@ -67,7 +67,7 @@ def _failed(level: LoadLevel) -> str:
 
 
 def _slowest(first: LoadLevel, last: LoadLevel) -> tuple[EndpointLoad, EndpointLoad] | None:
-    """The endpoint that takes longest at the last level, if it waits there, before and then."""
+    """The endpoint that takes longest at the last level, if it queues there: at the first level, and at the last."""
     alone = {each.endpoint: each for each in first.endpoints}
     common = [each for each in last.endpoints if each.endpoint in alone]
     now = max(common, key=lambda each: each.p50, default=None)
@@ -77,7 +77,7 @@ def _slowest(first: LoadLevel, last: LoadLevel) -> tuple[EndpointLoad, EndpointL
 
 
 def text_lines(levels: Sequence[LoadLevel]) -> Iterator[str]:
-    """The curve in plain characters: a line for each level, and the sentence."""
+    """The curve as plain text: a line for each level, and the sentence."""
     fastest = max(level.rate for level in levels) or 1.0
     yield f"Load (episodes in flight; {whose(levels)}):"
     yield f"  {'at once':>7} {'episodes/s':>10}  {'':{_BAR}} {'slowest p50':>11} {'p95':>8} {'p99':>8} {'memory':>9}  astray"
@@ -94,13 +94,13 @@ def text_lines(levels: Sequence[LoadLevel]) -> Iterator[str]:
 
 
 def whose(levels: Sequence[LoadLevel]) -> str:
-    """Which machines the times are of, in a phrase."""
+    """Which machines the times are from, in a phrase."""
     if nodes := max(level.nodes for level in levels):
         return f"driven from {counted(nodes, 'node')} of a cluster, whose times these are"
     return "times are this machine's, which client and server share"
 
 
 def missing(levels: Sequence[LoadLevel]) -> Iterator[str]:
-    """From which nodes nothing came, at which level."""
+    """Nodes that reported nothing, and at which level."""
     for level in levels:
         yield from (f"With {level.in_flight:,}, nothing came from {node}" for node in level.missing)

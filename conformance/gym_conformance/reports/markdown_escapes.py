@@ -1,4 +1,4 @@
-"""Markdown that untrusted text cannot leave."""
+"""Markdown that untrusted text cannot break out of."""
 
 import re
 from typing import Final
@@ -7,12 +7,12 @@ from gym_conformance.reports.shown_text import shown
 
 _PUNCTUATION: Final = re.compile(r"[!-/:-@\[-`{-~]")
 
-#: An invisible space after them: GitHub would notify the person, or link the issue.
+#: These get an invisible space after them: GitHub would notify the person, or link the issue.
 _REFERENCES: Final = re.compile(r"(\\[@#])(?=\w)")
 
 
 def prose(text: object) -> str:
-    """The text as prose that means nothing to Markdown."""
+    """The text as prose without any Markdown meaning."""
     escaped = _PUNCTUATION.sub(r"\\\g<0>", shown(text))
     return _REFERENCES.sub("\\1\u200b", escaped)
 
@@ -28,7 +28,7 @@ def code(text: object) -> str:
 
 
 def fenced(text: str, language: str) -> str:
-    """Lines as a code block, with a fence longer than any in them."""
+    """The text as a code block, with a fence longer than any in it."""
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text}\n{fence}"

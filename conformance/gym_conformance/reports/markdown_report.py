@@ -1,7 +1,7 @@
-"""The Markdown report: for a pull-request comment, or GitHub's step summary. Verdict first, then what to do.
+"""The Markdown report, for a pull-request comment or GitHub's step summary. Verdict first, then what to do.
 
-Nothing that came from a server or dataset is ever Markdown: it stands in code spans, or each of its punctuation
-marks is escaped.
+No text from a server or a dataset is ever interpreted as Markdown: it stands in code spans, or has all its punctuation
+escaped.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ from gym_conformance.reports.report import Conclusion, Report
 from gym_conformance.reports.shown_text import named, script
 from gym_conformance.reports.terminal_text import framework_line, not_examined_lines
 
-#: Characters: GitHub takes 65,536 in a comment.
+#: In characters: GitHub accepts 65,536 in a comment.
 LIMIT: Final = 60_000
 
 _SIGNS: Final = {
@@ -37,7 +37,7 @@ _SIGNS: Final = {
 }
 _LABELS: Final = {"MUST": "🔴", "untestable": "🟣", "SHOULD": "🟡", "note": "🔵", "accepted": "⚪"}
 
-#: Characters of a reproduction: a longer one would fill the comment.
+#: Characters of a reproduction; a longer one would fill the comment.
 _SCRIPT: Final = 3_000
 
 
@@ -47,7 +47,7 @@ def markdown_report(report: Report) -> str:
 
 
 def within(limit: int, blocks: list[str]) -> str:
-    """As many of the paragraphs as there is room for, and how many were left out."""
+    """As many of the paragraphs as fit, and how many were left out."""
     kept: list[str] = []
     room = limit - 200
     for block in blocks:
@@ -62,7 +62,7 @@ def within(limit: int, blocks: list[str]) -> str:
 
 
 def markdown_reports(reports: Mapping[str, Report]) -> str:
-    """Several targets: a table, and below it the reports of those that are not fit, as far as there is room."""
+    """Several targets: a table, followed by the reports of those that are not fit, as far as there is room."""
     lines = ordered(reports)
     rows = [
         f"| {_SIGNS[line.report.conclusion]} {prose(line.name)} | {line.said} | {prose(line.kind)} | {line.counts} "
@@ -92,7 +92,7 @@ def _since(row: FleetRow) -> str:
 
 
 def _blocks(report: Report) -> Iterator[str]:
-    """Paragraphs, each whole: what does not fit is left out from the end."""
+    """The paragraphs of the report; each is kept whole, and those that do not fit are dropped from the end."""
     yield f"## {_SIGNS[report.conclusion]} {report.conclusion}"
     yield _target(report)
     breaking = [group for group in report.groups if report.breaks(group)]
@@ -128,7 +128,7 @@ def _blocks(report: Report) -> Iterator[str]:
 
 
 def _findings(report: Report) -> Iterator[str]:
-    """The findings; of one cause the first whole, and the others folded below it."""
+    """The findings; of those with a common cause, the first in full and the others folded below it."""
     for cause, groups in groupby(report.groups, key=lambda group: None if group.first.accepted else group.first.cause):
         first, *others = [_finding(group) for group in groups]
         if cause is None or cause not in report.causes:
@@ -147,7 +147,7 @@ def _changes(changes: Changes) -> Iterator[str]:
 
 
 def _asides(report: Report) -> Iterator[str]:
-    """Passes that say less than they seem to, what was not examined, and what is the framework's own."""
+    """Passes that mean less than they seem to, what was not examined, and faults of the framework itself."""
     if report.cautions:
         yield "### ⚠️ Passed, with caution"
         docs = {check.check: check.first.docs for check in report.checks}

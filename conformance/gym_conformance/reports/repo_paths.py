@@ -1,4 +1,4 @@
-"""Where in the env's repo a finding points."""
+"""The place in the env's repo that a finding refers to."""
 
 import os.path
 from pathlib import Path
@@ -6,11 +6,11 @@ from typing import Final
 
 from gym_conformance.reports.shown_text import shown
 
-#: Characters of a path; a longer one is cut.
+#: The most characters of a path.
 _LENGTH: Final = 1_000
 
 
 def relative(file: str, root: Path) -> str:
-    """The file as a path from `root`, with forward slashes; absolute where it lies elsewhere."""
-    path = Path(os.path.abspath(shown(file, _LENGTH)))  # noqa: PTH100 - as resolve(), but a link stays where the repo has it
+    """The path relative to `root`, with forward slashes; absolute if it is elsewhere."""
+    path = Path(os.path.abspath(shown(file, _LENGTH)))  # noqa: PTH100 - like resolve(), but without following links
     return (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()

@@ -1,4 +1,4 @@
-"""The report as a value: what every form of it is made from."""
+"""The report as a value, from which all formats are made."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -26,12 +26,12 @@ from gym_conformance.reports.endpoint_latency import Latency
 from gym_conformance.reports.finding_groups import Group, alike, shared_causes, together
 from gym_conformance.reports.known_clients import Compatibility, compatibilities
 
-#: Readings of a server's process that say nothing of what it keeps: before the second it is not warm.
+#: Readings of a server's process to ignore: before the second one it has not warmed up.
 _COLD: Final = 2
 
 
 class Conclusion(StrEnum):
-    """What a run says of a gym."""
+    """The conclusion of a run about a gym."""
 
     FIT = "Fit to train on"
     PARTLY = "No rule broken, judging by the checks that ran"
@@ -43,7 +43,7 @@ class Conclusion(StrEnum):
 
 @dataclass(frozen=True)
 class Judged:
-    """One check and all that it found."""
+    """One check and all its findings."""
 
     findings: tuple[Finding, ...]
 
@@ -54,7 +54,7 @@ class Judged:
 
     @property
     def first(self) -> Finding:
-        """Any finding of it: they share level and title."""
+        """Any of its findings: they share level and title."""
         return self.findings[0]
 
     @property
@@ -64,24 +64,24 @@ class Judged:
 
     @property
     def selected(self) -> bool:
-        """Whether it was to run at all."""
+        """Whether it was selected to run."""
         return self.first.reason != NOT_SELECTED
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a run found.
+    """The result of a run.
 
     Attributes:
-        target: what was judged: url, rows, and where it was recognised kind, evidence, contract; perhaps app.
+        target: what was judged: url and rows; kind, evidence and contract if it was recognised; perhaps app.
         findings: in the order of the checks, at least one for each.
         strict: whether a SHOULD fails the run.
-        baseline: the baseline's file, '' where none was given.
-        stale: its entries that are not, or no longer, right.
-        drift: differences between schemas, the gravest first; None where they were not compared. What is to fix among
-            them is a finding, too.
-        latency: by endpoint; None where it was not measured.
-        since: what is new, mended and changed; None where no earlier report was given.
+        baseline: the baseline's file; '' if none was given.
+        stale: its stale entries.
+        drift: differences between schemas, worst first; None if they were not compared. Those that need a fix are also
+            findings.
+        latency: by endpoint; None if it was not measured.
+        since: what is new, mended and changed; None if no earlier report was given.
     """
 
     target: Mapping[str, Any]
@@ -101,39 +101,39 @@ class Report:
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        """What there is to fix, the gravest first, with those of one cause together; alike findings share a group."""
+        """What to fix, worst first, findings with a common cause together; equal findings share a group."""
         groups = alike(finding for finding in self.findings if finding.red)
         return together(sorted(groups, key=lambda group: self._gravity(group.first)))
 
     @cached_property
     def causes(self) -> Mapping[Cause, tuple[str, ...]]:
-        """The causes that several checks have in common, each with its checks, the gravest first."""
+        """The causes that several checks share, each with its checks, worst first."""
         return shared_causes(group.first for group in self.groups)
 
     @cached_property
     def notes(self) -> tuple[Group, ...]:
-        """Facts worth knowing, which are no violations; those that the baseline accepts come last."""
+        """Noteworthy facts that are no violations; those that the baseline accepts come last."""
         noted = (finding for finding in self.findings if finding.verdict is Verdict.NOTE and not finding.framework)
         return tuple(sorted(alike(noted), key=lambda group: bool(group.first.accepted)))
 
     @property
     def framework(self) -> Mapping[str, int]:
-        """The checks with findings that are NeMo Gym's own, and how many each has; those accepted are left out."""
+        """The checks with faults of NeMo Gym itself, and how many each has, without accepted ones."""
         return Counter(finding.check for finding in self.findings if finding.framework and not finding.accepted)
 
     @property
     def cautions(self) -> Mapping[str, tuple[str, ...]]:
-        """The checks that passed and say less than they seem to, by the reason."""
+        """The checks that passed, but mean less than they seem to, by the reason."""
         return _checks_by((finding, finding.caution) for finding in self.findings)
 
     @property
     def not_examined(self) -> Mapping[str, tuple[str, ...]]:
-        """The checks that could not look, by what is missing."""
+        """The checks that could not look, by what was missing."""
         return _checks_by((finding, finding.reason) for finding in self.findings if finding.not_examined)
 
     @cached_property
     def conclusion(self) -> Conclusion:
-        """What it comes to."""
+        """The conclusion."""
         breaking = {finding.verdict for finding in self.findings if finding.breaks(strict=self.strict)}
         if Verdict.FAIL in breaking:
             return Conclusion.UNFIT
@@ -148,29 +148,29 @@ class Report:
 
     @cached_property
     def clients(self) -> tuple[Compatibility, ...]:
-        """Which clients it works with."""
+        """Which clients the server works with."""
         return compatibilities(self.findings)
 
     @property
     def readings(self) -> tuple[ProcessReading, ...]:
-        """Of the server's process; () where it was not looked at."""
+        """The readings of the server's process; () if it was not observed."""
         found = (finding.readings for finding in self.findings if len(finding.readings) > _COLD)
         return tuple(ProcessReading(**reading) for reading in next(found, ()))
 
     @property
     def load(self) -> tuple[LoadLevel, ...]:
-        """What came of episodes, so many at once; () where no load was asked for."""
+        """The results of episodes run concurrently, by level; () if no load was requested."""
         return tuple(map(LoadLevel.of, next((one.load for one in self.findings if one.load), ())))
 
     @property
     def rewards(self) -> RewardSpread | None:
-        """What rows pay: of all of them where all were asked; None where none was calibrated."""
+        """The rewards of rows, of all rows if all were checked; None if none was calibrated."""
         found = [RewardSpread.of(one) for finding in self.findings for one in finding.rewards]
         return max(found, key=lambda spread: sum(spread.verdicts.values()), default=None)
 
     @property
     def drift_conclusion(self) -> str:
-        """What the comparison of rows and server comes to, in a few words."""
+        """The conclusion of the comparison between rows and server, in a few words."""
         if self.drift is None:
             return "Rows and server were not compared"
         breaking = sum(row.breaks for row in self.drift)
@@ -188,7 +188,7 @@ class Report:
 
 
 def drift_of(findings: Iterable[Finding]) -> tuple[DriftRow, ...] | None:
-    """The rows of the drift report that the findings bring along; None where no check compared anything."""
+    """The rows of the drift report that the findings carry; None if no check compared anything."""
     findings = tuple(findings)
     judged = (Verdict.PASS, Verdict.FAIL)
     if not any(finding.check.startswith("drift-") and finding.verdict in judged for finding in findings):
@@ -198,12 +198,12 @@ def drift_of(findings: Iterable[Finding]) -> tuple[DriftRow, ...] | None:
 
 
 def _about_training(finding: Finding) -> bool:
-    """Whether it speaks for the gym: that it answers at all (section live), or has its files (env), does not."""
+    """Whether it is evidence about training: that the server answers (section live), or has its files (env), is not."""
     return finding.verdict is Verdict.PASS and not finding.check.startswith(("live-", "env-"))
 
 
 def _checks_by(reasons: Iterable[tuple[Finding, str]]) -> Mapping[str, tuple[str, ...]]:
-    """The checks, each once, by the reason that there is for a finding of theirs."""
+    """The checks, each once, by the reason given for one of their findings."""
     found: dict[str, dict[str, None]] = {}
     for finding, reason in reasons:
         if reason:

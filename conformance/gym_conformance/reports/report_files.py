@@ -1,4 +1,4 @@
-"""Reports as files: the suffix decides the form."""
+"""Writes reports to files; the suffix determines the format."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,7 +20,7 @@ from gym_conformance.reports.markdown_report import markdown_report, markdown_re
 from gym_conformance.reports.report import Report
 from gym_conformance.reports.sarif_report import sarif_report, sarif_reports
 
-#: By suffix; `.xml` is not among them: it is pytest's own JUnit.
+#: Formats by suffix. `.xml` is missing because pytest writes the JUnit file.
 FORMS: Final[Mapping[str, Callable[[Report], str]]] = {
     ".json": json_report,
     ".md": markdown_report,
@@ -38,11 +38,12 @@ _FLEETS: Final[Mapping[str, Callable[[Mapping[str, Report]], str]]] = {
 
 _Page = Callable[[Mapping[str, Report], str], str]
 
-#: Several targets in forms that hold one: these hold them all, and each one's own lies in the folder of that name.
+#: Formats that hold one target: for several, these make an overview, and each target's own file is in the folder of
+#: that name.
 _PAGES: Final[Mapping[str, _Page]] = {".html": html_reports, ".svg": lambda reports, _: badge_reports(reports)}
 _DRIFT_PAGES: Final[Mapping[str, _Page]] = {".html": html_drifts}
 
-#: The drift report alone, by suffix.
+#: Formats of the separate drift report, by suffix.
 DRIFT_FORMS: Final[Mapping[str, Callable[[Report], str]]] = {
     ".json": json_drift,
     ".md": markdown_drift,
@@ -56,15 +57,15 @@ _DRIFT_FLEETS: Final[Mapping[str, Callable[[Mapping[str, Report]], str]]] = {
 
 
 def write_reports(path: Path, reports: Mapping[str, Report]) -> None:
-    """Write what was found on several targets, by name, as one report; of one target alone, its report.
+    """Write the findings on several targets, by name, as one report; for a single target, its own report.
 
-    An HTML page or a badge of several is of them all; each one's own lies in a folder beside it.
+    An HTML page or a badge for several targets is an overview; each target's own is in a folder beside it.
     """
     _write_each(path, reports, FORMS, _FLEETS, _PAGES)
 
 
 def write_drifts(path: Path, reports: Mapping[str, Report]) -> None:
-    """Write the drift reports alone, in the same way."""
+    """Write the separate drift reports in the same way."""
     _write_each(path, reports, DRIFT_FORMS, _DRIFT_FLEETS, _DRIFT_PAGES)
 
 

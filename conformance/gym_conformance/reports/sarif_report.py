@@ -1,4 +1,4 @@
-"""The SARIF 2.1.0 report: for code scanning, which shows a finding at the dataset row, or at the env's app.py."""
+"""The SARIF 2.1.0 report for code scanning, which shows a finding at its dataset row, or at the env's app.py."""
 
 import hashlib
 import json
@@ -21,12 +21,12 @@ _LEVELS: Final = {"MUST": "error", "SHOULD": "warning", "NOTE": "note"}
 
 
 def sarif_report(report: Report) -> str:
-    """The report as SARIF text; what passed is left out."""
+    """The report as SARIF text, without passes."""
     return sarif_reports({"": report})
 
 
 def sarif_reports(reports: Mapping[str, Report]) -> str:
-    """Several targets, each a run of its own category."""
+    """Several targets, each a run with its own category."""
     runs = [_run(name, report) for name, report in reports.items()]
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": runs}, indent=1) + "\n"
 
@@ -51,7 +51,7 @@ def _run(name: str, report: Report) -> dict[str, Any]:
 
 
 def _notifications(report: Report) -> Iterator[dict[str, Any]]:
-    """What is no result of its own: passes that say less than they seem to, what is the framework's, what is missing."""
+    """What is no result: passes that mean less than they seem to, faults of the framework, what is missing."""
     for caution, checks in report.cautions.items():
         for check in checks:
             yield _notification("warning", f"{check} passes, with caution: {caution}", check)
@@ -60,7 +60,7 @@ def _notifications(report: Report) -> Iterator[dict[str, Any]]:
     for line in not_examined_lines(report.not_examined):
         yield _notification("note", line)
     for word, check, what in report.since.lines if report.since else ():
-        if word == MENDED:  # no result: code scanning would show it
+        if word == MENDED:  # not a result, which code scanning would show
             yield _notification("note", f"mended: {check}{f': {what}' if what else ''}", check)
 
 
@@ -104,14 +104,14 @@ def _finding(finding: Finding, app: str) -> dict[str, Any]:
 
 
 def _state(finding: Finding, report: Report) -> dict[str, str]:
-    """How it stands beside an earlier report."""
+    """The finding's baseline state, in comparison with an earlier report."""
     if report.since is None:
         return {}
     return {"baselineState": _STATES.get(report.since.word_of(finding), "unchanged")}
 
 
 def _place(file: str, line: int, subject: str, app: str) -> dict[str, Any]:
-    """Where to show it: a line of the dataset, else the env's app.py where that is known, else by name alone."""
+    """The location to show: a line of the dataset, else the env's app.py if it is known, else only a name."""
     named: dict[str, Any] = {"logicalLocations": [{"fullyQualifiedName": shown(subject)}]}
     if not file and not app:
         return {"locations": [named]}
@@ -122,7 +122,7 @@ def _place(file: str, line: int, subject: str, app: str) -> dict[str, Any]:
 
 
 def _uri(file: str) -> str:
-    """Relative to the working directory where it is below it, as code scanning wants it."""
+    """Relative to the working directory if it is inside, as code scanning requires."""
     path = relative(file, Path.cwd())
     return Path(path).as_uri() if path.startswith("/") else quote(path)
 

@@ -1,27 +1,27 @@
-"""How much of a text a report shows: a page stays small, whatever the server sent."""
+"""Limits of the texts that a report shows, so that a page stays small whatever the server sent."""
 
 from collections.abc import Sequence
 from typing import Final
 
 from gym_conformance.printable import printable
 
-#: Characters of any one text.
+#: The most characters of a text.
 TEXT: Final = 500
 
-#: Characters of one reproduction; a longer one is left out, because half a command is useless.
+#: The most characters of a reproduction; a longer one is left out, because half a command is useless.
 SCRIPT: Final = 100_000
 
-#: Subjects, or places, that are named; more are counted.
+#: How many subjects or places to name; further ones are counted.
 NAMES: Final = 12
 
 
 def shown(text: object, limit: int = TEXT) -> str:
-    """One line without anything that hides, moves or reverses text, cut at `limit` characters."""
+    """One line without characters that hide, move or reverse text, cut at `limit` characters."""
     return printable(str(text), limit)
 
 
 def script(commands: Sequence[str], limit: int = SCRIPT) -> str:
-    """The reproduction as shell commands, one a line; a comment if it is too long to show, '' if there is none."""
+    """The reproduction as shell commands, one per line; a comment if it is too long, '' if there is none."""
     text = "\n".join(commands[: limit + 1])
     if len(text) > limit:
         return f"# {len(commands):,} commands, too long to show; the JSON report has them"
@@ -36,5 +36,5 @@ def named(names: Sequence[str]) -> list[str]:
 
 
 def shown_time(seconds: float) -> str:
-    """How long something takes."""
+    """A duration, in s or ms."""
     return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1000:.3g} ms"

@@ -7,20 +7,20 @@ from textwrap import indent
 from gym_conformance.findings import Cause, Finding, Verdict
 from gym_conformance.session.curl import with_bodies_at
 
-#: More subjects than this with one and the same finding are counted, not named.
+#: How many subjects with equal findings to name; further ones are counted.
 _NAMED = 6
 
-#: More commands than this are counted, where a file has them all.
+#: How many commands to show if a file has them all; further ones are counted.
 _COMMANDS = 12
 
-#: More different findings of one check than this are counted, not shown.
+#: How many different findings of a check to show; further ones are counted.
 _SHOWN = 3
 
 
 def explain(findings: Iterable[Finding]) -> Iterator[str]:
-    """A text for each check with findings that did not pass: the rule once, then each finding once.
+    """A text for each check with findings other than passes: the rule once, then each finding once.
 
-    Subjects that fail alike share a paragraph; of many different findings the first few are shown.
+    Subjects with equal findings share a paragraph; of many different findings the first few are shown.
     """
     checks: dict[str, dict[tuple[str, ...], list[Finding]]] = {}
     for finding in findings:
@@ -32,7 +32,7 @@ def explain(findings: Iterable[Finding]) -> Iterator[str]:
 
 
 def _text(groups: list[list[Finding]]) -> str:
-    """One check: `groups` are findings that say the same, violations first."""
+    """The text of one check; `groups` are equal findings, violations first."""
     first = groups[0][0]
     rule = [first.title, *([f"Why it matters: {first.why}"] if first.why else [])]
     head = ["\n".join(rule)] if first.verdict is Verdict.FAIL else []
@@ -62,7 +62,7 @@ def _paragraph(group: list[Finding]) -> str:
 
 
 def _reproduction(finding: Finding) -> list[str]:
-    """The commands, or the first of them where a file has all, and names their long bodies."""
+    """The commands, or only the first ones if a file has all, with the names of their long bodies."""
     if not finding.script:
         return ["  reproduce (bash):", indent("\n".join(finding.reproduce), "    ")]
     commands = with_bodies_at(finding.reproduce, finding.script.removesuffix("sh"))
@@ -79,26 +79,26 @@ def _and_also(others: list[str]) -> str:
 
 
 def cause_lines(causes: Mapping[Cause, Sequence[str]]) -> Iterator[str]:
-    """Each cause that several checks have in common, with the checks under it."""
+    """The causes that several checks share, each with its checks."""
     for cause, checks in causes.items():
         yield f"One cause, found by {len(checks)} checks: {cause.headline}.\n  {', '.join(checks)}"
 
 
 def framework_line(checks: Mapping[str, int]) -> str:
-    """What every stock NeMo Gym server has, in one line; '' where there is nothing."""
+    """Faults that every stock NeMo Gym server has, in one line; '' if there are none."""
     if not checks:
         return ""
     return f"NeMo Gym itself: {', '.join(checks)}; these are in every stock server, and not yours to fix."
 
 
 def caution_lines(cautions: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """The checks that pass, but say less than they seem to, a line for each reason."""
+    """The checks that pass, but mean less than they seem to, one line per reason."""
     for reason, checks in cautions.items():
         yield f"Caution: {', '.join(checks)} {'pass' if len(checks) > 1 else 'passes'}, but {reason}"
 
 
 def not_examined_lines(missing: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """What was not looked at, a line for each thing that is missing."""
+    """What was not examined, one line for each missing prerequisite."""
     for reason, checks in missing.items():
         named = checks[0] if len(checks) == 1 else f"{len(checks)} checks"
         yield f"Not examined: {named}, because {reason}."
