@@ -290,15 +290,23 @@ async def cookie_unsigned_id(trial: Trial, _: object) -> None:
 async def cookie_signing_key(trial: Trial, _: object) -> None:
     """Signs a session id of our choice, using the cookie's name as the key, and seeds with it.
 
+    If a signature with another key is accepted as well, nothing is checked, which is what `cookie-unsigned-id` reports.
+
     This comes from NeMo Gym itself and is true of every stock server.
     Source: `get_session_middleware_key` in nemo_gym/server_utils.py is both the key and the cookie's name (0.2.0 to 0.7.0).
     """
     cookies = await _opened(trial)
     name, _ = cookies.session
     chosen = "forged-by-the-client"
-    forged = itsdangerous.TimestampSigner(name).sign(payload_of(chosen)).decode()
-    exchange = await trial.channel.send(post(SEED_SESSION, dict(trial.gym.row.data), Cookies(((name, forged),))))
-    if exchange.received.session_id == chosen:
+
+    async def adopted(key: str) -> bool:
+        forged = itsdangerous.TimestampSigner(key).sign(payload_of(chosen)).decode()
+        exchange = await trial.channel.send(post(SEED_SESSION, dict(trial.gym.row.data), Cookies(((name, forged),))))
+        return exchange.received.session_id == chosen
+
+    if await adopted(f"not {name}"):
+        raise NotApplicable("any signature is accepted; see cookie-unsigned-id")
+    if await adopted(name):
         raise Violation(
             "a key that a client cannot know",
             f"a cookie signed with the key {name!r}, its own name, is accepted",
