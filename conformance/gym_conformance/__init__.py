@@ -1,7 +1,7 @@
-"""Tells whether an RL environment for language models is fit to train on."""
+"""Judges whether an RL environment for language models is fit to train on."""
 
 __version__ = "0.1.0"
 
-#: Where this project lives, and where its own checks are documented.
+#: The project's home page, below which its checks are documented.
 HOME = "https://github.com/gym-conformance/gym-conformance"
 DOCS = f"{HOME}/blob/main/docs/checks.md"

@@ -1,6 +1,6 @@
-"""Which agent runs a row, as the env's own YAML says: only an agent that executes calls can miss a tool.
+"""Which agent runs a row, according to the env's YAML: only an agent that executes calls can miss a tool.
 
-Data stands in `ENV/data/`, and the YAML beside it in `ENV/configs/` (nemo-gym's own layout, every version).
+The data is in `ENV/data/`, the YAML in `ENV/configs/` beside it (nemo-gym's own layout, in every version).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,23 +12,23 @@ from typing import Any, Final
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.documents import yaml_mapping
 
-#: Agents that post a call to `/<tool>` of their `resources_server`. `tool_simulation_agent` and
-#: `non_executing_simple_agent` do not; of others nothing is claimed.
-#: Source: `url_path=f"/{output_function_call.name}"` in their app.py (nemo-gym 0.4.0).
+#: Agents that post calls to `/<tool>` of their `resources_server`. `tool_simulation_agent` and
+#: `non_executing_simple_agent` do not; about others nothing is assumed. Source:
+#: `url_path=f"/{output_function_call.name}"` in their app.py (nemo-gym 0.4.0).
 EXECUTING: Final = frozenset({"simple_agent", "finance_agent", "cvdp_agent", "browsecomp_agent"})
 
 
 @dataclass(frozen=True)
 class Agent:
-    """An agent as a YAML file declares it.
+    """An agent declared in a YAML file.
 
     Attributes:
-        name: the outer key, which a row's `agent_ref` names.
+        name: the outermost key, which a row's `agent_ref` names.
         kind: the agent's type, such as `simple_agent`.
         file: the YAML file.
-        server: the resources server that it calls, by name.
+        server: the name of the resources server that it calls.
         own: whether that is the env's own server.
-        data: the names of the data files that it is given.
+        data: the names of the data files that it gets.
     """
 
     name: str
@@ -48,10 +48,10 @@ class Agent:
 
 
 def executing_agents(rows: Iterable[Row]) -> Mapping[Row, Agent]:
-    """The rows whose calls are executed for certain, each with the agent that does it.
+    """The rows whose calls are certainly executed, each with the agent that executes them.
 
-    The agent is the one that the row's `agent_ref` names, else the one that is given the row's file; where neither
-    tells, all agents that the YAML files declare must execute.
+    That is the agent named by the row's `agent_ref`, else the one that gets the row's file. If neither is known, all
+    agents declared in the YAML files must execute calls.
     """
     found = {}
     for row in rows:
@@ -85,7 +85,7 @@ def _declared(folder: Path) -> tuple[Agent, ...]:
 def _agents(config: Mapping[str, Any], file: Path, env: str) -> Iterator[Agent]:
     servers = {name: set(inner) for name, inner in _entries(config, "resources_servers")}
     own = {name for name, kinds in servers.items() if env in kinds} or set(servers)
-    if len(own) != 1:  # which of them is judged is not known
+    if len(own) != 1:  # it is unknown which of them is judged
         own = set()
     for name, inner in _entries(config, "responses_api_agents"):
         for kind, agent in inner.items():

@@ -1,6 +1,6 @@
-"""What a check of another package is written with: public, and described in docs/api.md.
+"""The public API for checks in other packages, described in docs/api.md.
 
-Everything else in this distribution may change in any release, but for what that page names.
+Everything in this distribution that docs/api.md does not name may change in any release.
 """
 
 from gym_conformance.contract.dataset_rows import Call, Rollout, Row, Tool

@@ -1,4 +1,4 @@
-"""The baseline: findings that a repo accepts for now, each with a reason, and what has become of them."""
+"""The baseline: findings that a repo accepts for now, each with a reason, and which of its entries are stale."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -16,10 +16,10 @@ class Entry:
     Attributes:
         check: the check's id.
         reason: why it is accepted; never empty.
-        subject: what it is accepted on: a subject, or a glob over subjects.
-        until: the last day on which it is accepted; None is for ever.
-        line: where the entry stands in its file, from 1; 0 where that is not known.
-        server: the one that it is about, by its name among several; '' where one alone is judged.
+        subject: the subject for which it is accepted, or a glob over subjects.
+        until: the last day on which it is accepted; None for ever.
+        line: the entry's line in its file, from 1; 0 if unknown.
+        server: the name of the server that it is about; '' if only one is judged.
     """
 
     check: str
@@ -30,18 +30,18 @@ class Entry:
     server: str = ""
 
     def matches(self, finding: Finding) -> bool:
-        """Whether it is about this finding, however that ended."""
+        """Whether it is about this finding, whatever its verdict."""
         same = finding.subject == self.subject or fnmatchcase(finding.subject, self.subject)
         return finding.check == self.check and same
 
     def expired(self, today: date) -> bool:
-        """Whether its last day has passed."""
+        """Whether its last day is over."""
         return self.until is not None and self.until < today
 
 
 @dataclass(frozen=True)
 class Stale:
-    """An entry that is not, or no longer, right; `file` and `line` say where it stands, `problem` what to do."""
+    """An entry that is wrong, or no longer right; `file` and `line` locate it, `problem` says what to do."""
 
     check: str
     subject: str
@@ -57,27 +57,27 @@ class Stale:
 
 @dataclass(frozen=True)
 class Baseline:
-    """All entries of one file, in its order."""
+    """The entries of one file, in order."""
 
     file: str
     entries: tuple[Entry, ...] = ()
 
     def of(self, server: str) -> "Baseline":
-        """The entries about one server, and those that name none."""
+        """The entries about one server, and those that name no server."""
         return replace(self, entries=tuple(entry for entry in self.entries if entry.server in ("", server)))
 
     def accept(self, findings: Iterable[Finding], today: date) -> list[Finding]:
-        """The same findings; those that an entry is about carry its reason."""
+        """The same findings, with the reason of the entry that accepts them, if any."""
         valid = [entry for entry in self.entries if not entry.expired(today)]
         return [_accepted(finding, valid) for finding in findings]
 
     def stale(self, check_id: str, findings: Sequence[Finding], today: date) -> list[Stale]:
-        """What is wrong with the entries for one check, which ran and found all this."""
+        """The stale entries for one check, which ran and found all these findings."""
         problems = [(entry, _problem(entry, findings, today)) for entry in self.entries if entry.check == check_id]
         return [self._stale(entry, problem) for entry, problem in problems if problem]
 
     def unknown(self, known: Collection[str]) -> list[Stale]:
-        """The entries for checks that there are not."""
+        """The entries for checks that do not exist."""
         problem = "there is no such check; correct the id, or remove the entry"
         return [self._stale(entry, problem) for entry in self.entries if entry.check not in known]
 
@@ -91,7 +91,7 @@ def _accepted(finding: Finding, entries: Iterable[Entry]) -> Finding:
 
 
 def _problem(entry: Entry, findings: Sequence[Finding], today: date) -> str:
-    """What is wrong with an entry, '' if nothing is, or if this run could not see it."""
+    """What is wrong with an entry; '' if nothing is, or if this run could not tell."""
     matching = [finding for finding in findings if entry.matches(finding)]
     if matching and not any(finding.told for finding in matching):
         return "it no longer fails; remove the entry"

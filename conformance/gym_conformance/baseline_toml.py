@@ -1,4 +1,4 @@
-"""The baseline's file. It is TOML: reasons are for people, and a date is a date."""
+"""The baseline file. It is TOML because reasons are for people, and because it has dates."""
 
 import re
 import tomllib
@@ -19,21 +19,21 @@ _HEADER = """\
 # occurs fails the run. Fill in each reason; add `until = 2031-01-31` to be reminded of it.
 """
 
-#: As node ids and reports have it.
+#: A check's id, in the form of node ids and reports.
 _ID = re.compile(r"[A-Za-z0-9_.-]{1,200}")
 
 _KEYS = {"check", "subject", "reason", "until", "server"}
 
 
 class BadBaseline(Refusal):
-    """A baseline cannot be used; the message says what, where and how to fix it, in one line."""
+    """A baseline cannot be used; the message says what is wrong, where, and how to fix it, in one line."""
 
 
 def read_baseline(path: Path) -> Baseline:
     """Read the file.
 
     Raises:
-        BadBaseline: it cannot be read, is no TOML, or has an entry that says too little.
+        BadBaseline: it cannot be read, is not TOML, or has an incomplete entry.
     """
     try:
         text = read_text(path)
@@ -47,13 +47,13 @@ def read_baseline(path: Path) -> Baseline:
         raise BadBaseline(f"{path}: give [[accepted]] tables, and nothing else")
     lines = [number for number, line in enumerate(text.splitlines(), 1) if line.strip() == "[[accepted]]"]
     if len(lines) != len(tables):
-        lines = [0] * len(tables)  # written in another way: then only the number of the entry is known
+        lines = [0] * len(tables)  # written in another style: then only the entry's number is known
     entries = (_entry(path, number, *pair) for number, pair in enumerate(zip(lines, tables, strict=True), 1))
     return Baseline(str(path), tuple(entries))
 
 
 def write_baseline(path: Path, findings: Mapping[str, Iterable[Finding]]) -> None:
-    """Write an entry for each finding, by server ('' for the only one), its reason left to be filled in."""
+    """Write an entry for each finding, by server ('' for the only one), with the reason left to be filled in."""
     tables = [_table(server, finding) for server, found in findings.items() for finding in found]
     write_whole(path, "\n".join([_HEADER, *tables]))
 
@@ -91,5 +91,5 @@ def _table(server: str, finding: Finding) -> str:
 
 
 def _string(value: str) -> str:
-    """A TOML basic string: JSON's, but for DEL, and without surrogate pairs."""
+    """A TOML basic string: like JSON's, but with DEL escaped, and without surrogate pairs."""
     return dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,4 +1,4 @@
-"""Reading dataset rows and recorded rollouts from JSONL files: line by line, keeping only a bounded choice."""
+"""Reads dataset rows and recorded rollouts from JSONL files line by line, keeping only a limited selection."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -15,16 +15,16 @@ from gym_conformance.drift.definitions import Definition, Definitions
 from gym_conformance.drift.repeats import Repeats
 from gym_conformance.printable import Refusal
 
-#: How many rows, and recorded rollouts, are kept to judge with.
+#: How many rows, and how many recorded rollouts, to keep for judging.
 BOUND = 32
 
-#: Bytes that the rows that are kept may take, and the rollouts; one alone may take more.
+#: Bytes that the kept rows, or rollouts, may take; a single one may take more.
 KEPT = 48 << 20
 
-#: A line may have as many values as so many replies: a recorded rollout has every token's id and logprob.
+#: A line may have as many values as this many replies: a recorded rollout has the id and logprob of every token.
 _REPLIES = 4
 
-#: Where nemo-gym puts the recorded rollouts of `example.jsonl`.
+#: The suffix of nemo-gym's files of recorded rollouts, as for `example.jsonl`.
 _ROLLOUTS = "_rollouts"
 
 
@@ -32,14 +32,15 @@ T = TypeVar("T")
 
 
 class BadData(Refusal):
-    """A file cannot be used; the message says what, where and how to fix it."""
+    """A file cannot be used; the message says what is wrong, where, and how to fix it."""
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """The choice of rows and rollouts, distinct shapes first.
+    """The selected rows and rollouts, which prefers distinct shapes.
 
-    `read` counts all rows that were read, `definitions` are the tools that any of them declares, and `files` what was read.
+    `read` counts all rows that were read, `definitions` are the tools that any of them declares, and `files` are the
+    files that were read.
     """
 
     rows: tuple[Row, ...] = ()
@@ -50,12 +51,12 @@ class Dataset:
 
 
 def load(paths: Iterable[Path], bound: int = BOUND, *, recorded: bool = True) -> Dataset:
-    """Read all files, and keep at most `bound` rows and `bound` rollouts of them.
+    """Read all files, and keep at most `bound` rows and `bound` rollouts.
 
-    A folder stands for its `*.jsonl` files; beside `NAME.jsonl`, `NAME_rollouts.jsonl` is read too where it is, if `recorded`.
+    A folder stands for its `*.jsonl` files; if `recorded`, `NAME_rollouts.jsonl` beside `NAME.jsonl` is read too.
 
     Raises:
-        BadData: a file is missing, empty, or has a line that is no row; or there is no row in any of them.
+        BadData: a file is missing, empty, or has a line that is not a row; or none of the files has a row.
     """
     rows: _Choice[Row] = _Choice(bound)
     rollouts: _Choice[Rollout] = _Choice(bound)
@@ -81,16 +82,16 @@ def load(paths: Iterable[Path], bound: int = BOUND, *, recorded: bool = True) ->
 
 
 def read(path: Path) -> Iterator[Row | Rollout]:
-    """The rows of one file, lazily; one that has a response and a reward is a recorded rollout.
+    """The rows of one file, lazily; a row with a response and a reward is a recorded rollout.
 
     Raises:
-        BadData: the file cannot be read, or a line is no row.
+        BadData: the file cannot be read, or a line is not a row.
     """
     return (item for item, _ in _read(path, Repeats(Definitions(), _parse)))
 
 
 def _read(path: Path, reader: Repeats) -> Iterator[tuple[Row | Rollout, int]]:
-    """Each with about how many bytes it takes."""
+    """Each row or rollout with its approximate size in memory, in bytes."""
     try:
         for number, line in enumerate(read_lines(path), start=1):
             if not line.isspace():
@@ -100,7 +101,7 @@ def _read(path: Path, reader: Repeats) -> Iterator[tuple[Row | Rollout, int]]:
 
 
 class _Choice(Generic[T]):
-    """The first of each shape, then the first of all, up to a bound and while there is room; in the order of the file."""
+    """Keeps the first item of each shape, then the first of all, up to a count and a size; in the file's order."""
 
     def __init__(self, bound: int) -> None:
         self.bound = bound
@@ -110,7 +111,7 @@ class _Choice(Generic[T]):
         self._taken = 0
 
     def offer(self, item: T, weight: int, shape: Callable[[], object]) -> None:
-        """Take the item, or let it go; the shape is asked for only where there is room for one more."""
+        """Keep or drop the item; its shape is only computed if there is room for one more."""
         self.offered += 1
         if len(self._first) < self.bound and (found := shape()) not in self._first:
             while self._more and not self._fits(weight):
@@ -127,7 +128,7 @@ class _Choice(Generic[T]):
 
     @property
     def chosen(self) -> tuple[T, ...]:
-        """What was kept."""
+        """The items that were kept."""
         first = list(self._first.values())
         numbered = first + [(number, item) for number, item, _ in self._more[: self.bound - len(first)]]
         return tuple(item for _, item in sorted(numbered, key=lambda pair: pair[0]))
@@ -208,5 +209,5 @@ def _parse(line: bytes) -> Any:
     try:
         return from_json(line, allow_inf_nan=False)
     except ValueError:
-        # slower; takes what the other does not (lone surrogates), and says where the fault is
+        # slower, but accepts lone surrogates, and says where the error is
         return parse_json(line.decode().strip())

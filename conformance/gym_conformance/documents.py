@@ -1,7 +1,7 @@
-"""Reading and writing files in folders that others can write to: reads are bounded, writes are atomic and follow no links.
+"""Reads and writes files in folders that others can write to: reads are limited; writes are atomic and follow no links.
 
-Only regular files up to a limit are read, and only values that every later step can walk and send. Anything else
-raises an `OSError` or a `ValueError` with a one-line message, like a file that cannot be read at all.
+Only regular files up to a limit are read, and only values that all later steps can walk and send. Anything else raises
+an `OSError` or a `ValueError` with a one-line message, like a file that cannot be read at all.
 """
 
 import errno
@@ -17,33 +17,35 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, BinaryIO, Final
 
-#: Bytes of a file that is read whole, of one line of a file that is read by lines, and of a YAML file.
+#: The largest file to read, the longest line of a file read by lines, and the largest YAML file, in bytes.
 LARGEST: Final = 64 << 20
 _LARGEST_YAML: Final = 1 << 20
 
-#: Levels of a value: more than any dataset, schema or config has, and few enough for recursive functions.
+#: The most levels of nesting: more than any dataset, schema or config has, and few enough for recursive functions.
 DEEPEST: Final = 100
 
-#: Values that a YAML file may come to with its aliases written out.
+#: The most values of a YAML file with its aliases expanded.
 MOST: Final = 200_000
 
-#: What PyYAML raises, besides its own errors, at a value that is not what its tag says: `!!timestamp x`, `!!bool x`, `!!int ""`.
+#: What PyYAML raises, besides its own errors, if a value does not match its tag: `!!timestamp x`, `!!bool x`, `!!int
+#: ""`.
 UNLIKE_ITS_TAG: Final = (AttributeError, LookupError, TypeError)
 
-#: Of a reply: far more than a sound one has.
+#: The most values and containers of a reply: far more than a sound one has.
 _VALUES, _CONTAINERS = 500_000, 50_000
 
-#: A row or a file has what so many replies may have.
+#: A row or a file may have as many values as this many replies.
 _REPLIES: Final = 10
 
-#: A text in a JSON text, closed or not, which may hold any of its signs: what a policy wrote comes back several times from a server with a judge.
+#: A string in a JSON text, terminated or not. Strings may contain JSON's punctuation: a server with a judge returns
+#: several times what a policy wrote.
 _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _BYTE_STRING: Final = re.compile(_STRING.pattern.encode(), re.DOTALL)
 
-#: Of a value and its place in what holds it, and of an object with one key beside that.
+#: Approximate memory of a value with its place in a container, and the additional memory of an object with one key.
 _VALUE_BYTES, _CONTAINER_BYTES = 56, 200
 
-#: How files begin that hold text in another form; named, since what their bytes come to as text says nothing.
+#: The first bytes of files in other formats, to name these: decoding errors would say nothing.
 _NO_TEXT: Final = {
     b"\x1f\x8b": "compressed with gzip",
     b"BZh": "compressed with bzip2",
@@ -53,7 +55,7 @@ _NO_TEXT: Final = {
     b"PAR1": "a Parquet file",
 }
 
-#: Of an integer: more have no double, and Python itself refuses to write 4,301.
+#: The most bits of an integer: larger ones are no double, and Python itself refuses to print 4,301 digits.
 _BITS: Final = 1024
 
 
@@ -71,13 +73,13 @@ def read_text(path: Path, most: int = LARGEST) -> str:
     """The text of a file.
 
     Raises:
-        OSError: it cannot be read, is no regular file, or is larger than `most` bytes.
+        OSError: it cannot be read, is not a regular file, or is larger than `most` bytes.
         UnicodeDecodeError: it is not UTF-8.
     """
     with open(path, "rb", opener=_open_regular) as file:
         large = os.fstat(file.fileno()).st_size > most
         text = b"" if large else file.read(most + 1)
-    if large or len(text) > most:  # of those in /proc no size is known
+    if large or len(text) > most:  # files in /proc have no size
         raise OSError(errno.EFBIG, f"larger than {most >> 20} MB")
     return text.decode()
 
@@ -86,7 +88,7 @@ def read_lines(path: Path) -> Iterator[bytes]:
     """The lines of a file, lazily.
 
     Raises:
-        OSError: it cannot be read, is no regular file, or has a line of more than `LARGEST` bytes.
+        OSError: it cannot be read, is not a regular file, or has a line of more than `LARGEST` bytes.
     """
     with open(path, "rb", opener=_open_regular) as file:
         for number in count(1):
@@ -99,7 +101,7 @@ def read_lines(path: Path) -> Iterator[bytes]:
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file whole or not at all; a link that somebody put there is replaced, never followed.
+    """Write a file atomically; a link at that path is replaced, not followed.
 
     Raises:
         OSError: it cannot be written; nothing is left behind.
@@ -110,14 +112,14 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 @contextmanager
 def writing_whole(path: Path) -> Iterator[BinaryIO]:
-    """The same of a file that is written piece by piece.
+    """Write a file atomically, piece by piece.
 
     Raises:
         OSError: it cannot be written; nothing is left behind.
     """
     half = path.with_name(f".{path.name[:100]}.{token_hex(8)}.part")
     try:
-        with half.open("xb") as file:  # never a file or a link that is there
+        with half.open("xb") as file:  # never an existing file or link
             yield file
         half.replace(path)
     except BaseException:
@@ -126,10 +128,10 @@ def writing_whole(path: Path) -> Iterator[BinaryIO]:
 
 
 def own_folder(path: Path) -> Path:
-    """The folder, made where it is missing.
+    """The folder, which is created if it does not exist.
 
     Raises:
-        OSError: it cannot be made, or is a link, which may lead anywhere.
+        OSError: it cannot be created, or is a link, which may lead anywhere.
     """
     path.mkdir(parents=True, exist_ok=True)
     if path.is_symlink():
@@ -141,14 +143,17 @@ def append_line(path: Path, line: str) -> None:
     """Append a line, or several, to a file.
 
     Raises:
-        OSError: it cannot be written, or is a link or no regular file.
+        OSError: it cannot be written, is a link, or is not a regular file.
     """
     with open(path, "a", encoding="utf-8", opener=_open_here) as file:
         file.write(line + "\n")
 
 
 def bulk(text: str | bytes, times: int = 1) -> str:
-    """Why a JSON text would make too much of a server's reply, or of so many, '' if it would not: each value costs many times its bytes."""
+    """Why a JSON text has too many values for one reply of a server, or for `times` of them; '' if it has not.
+
+    Each value takes many times its bytes.
+    """
     values, containers = _signs(text, times)
     if values <= times * _VALUES and containers <= times * _CONTAINERS:
         return ""
@@ -156,7 +161,7 @@ def bulk(text: str | bytes, times: int = 1) -> str:
 
 
 def parsed_bytes(text: str | bytes, times: int = 1) -> int:
-    """About how many bytes the value of a JSON text takes, beside its strings; 0 where `bulk` refuses it."""
+    """Approximate memory in bytes of a JSON text's value, without its strings; 0 if `bulk` refuses it."""
     values, containers = _signs(text, times)
     if values > times * _VALUES or containers > times * _CONTAINERS:
         return 0
@@ -164,7 +169,10 @@ def parsed_bytes(text: str | bytes, times: int = 1) -> int:
 
 
 def _signs(text: str | bytes, times: int) -> tuple[int, int]:
-    """Of a JSON text the values, and the objects and arrays, at most; where they are too many, without those that only stand in its texts."""
+    """Upper bounds for the values of a JSON text, and for its objects and arrays.
+
+    If these are too many, punctuation inside strings is not counted.
+    """
     values, containers = _counted(text)
     if values <= times * _VALUES and containers <= times * _CONTAINERS:
         return values, containers
@@ -178,10 +186,10 @@ def _counted(text: str | bytes) -> tuple[int, int]:
 
 
 def parse_json(text: str | bytes, times: int = _REPLIES) -> Any:
-    """The value of a JSON text, which may have as much as so many replies of a server.
+    """The value of a JSON text, which may be as large as this many replies of a server.
 
     Raises:
-        ValueError: it is not JSON, has far more values than that, or `flaw` finds one.
+        ValueError: it is not JSON, has far too many values, or `flaw` finds a fault.
     """
     if too_much := bulk(text, times):
         raise ValueError(too_much)
@@ -201,7 +209,7 @@ def read_yaml(path: Path) -> Any:
 
     Raises:
         OSError: as `read_text`.
-        ValueError: it is no YAML, or `flaw` finds one.
+        ValueError: it is not YAML, or `flaw` finds a fault.
     """
     import yaml  # noqa: PLC0415 - heavy, and few need it
 
@@ -224,7 +232,7 @@ def read_yaml(path: Path) -> Any:
 
 
 def yaml_mapping(path: Path) -> Mapping[str, Any]:
-    """The content of a YAML file; {} where it cannot be read, or holds no mapping."""
+    """The content of a YAML file; {} if it cannot be read, or is not a mapping."""
     try:
         content = read_yaml(path)
     except (OSError, ValueError):
@@ -249,13 +257,13 @@ def too_deep(value: Any) -> bool:
 
 
 def flaw(value: Any, most: int | None = None) -> str:
-    """Why a value cannot be walked or sent: too deep, in a circle, a number that JSON has not, or too much; '' if it can."""
+    """Why a value cannot be walked or sent: too deep, circular, a number that is not JSON, or too large; '' if it can."""
     inside: list[tuple[int, Any]] = [(0, value)]
     seen = 0
     while inside:
         depth, one = inside.pop()
         seen += 1
-        if depth > DEEPEST:  # a value that holds itself is, too
+        if depth > DEEPEST:  # which a value that contains itself is, too
             return f"nested deeper than {DEEPEST} levels"
         if most is not None and seen > most:
             return f"more than {most:,} values, aliases written out"
@@ -281,7 +289,7 @@ def _open_here(path: str, flags: int) -> int:
 
 
 def _open_regular(path: str, flags: int) -> int:
-    """Open a file of text without blocking on a FIFO that has no writer."""
+    """Open a text file without blocking on a FIFO that has no writer."""
     descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
     if why := _unreadable(descriptor):
         os.close(descriptor)

@@ -1,4 +1,4 @@
-"""Findings: what a check found on one subject."""
+"""Findings: the result of a check on one subject."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -20,7 +20,7 @@ class Verdict(StrEnum):
 
 
 class Cause(StrEnum):
-    """What several findings may have in common; reports show those of one cause together, under its `headline`."""
+    """A common cause of several findings; reports show these together, under its `headline`."""
 
     SHARED_STATE = "shared-state"
     OUTLIVING_STATE = "outliving-state"
@@ -42,14 +42,14 @@ _HEADLINES: Final = {
     Cause.WORN_OUT: "The server wears out: after so many sessions it opens no more",
 }
 
-#: What a reader is shown, and of how many characters at most.
+#: The fields that readers see, and how many characters of them at most.
 _TEXTS: Final = ("title", "why", "subject", "expected", "actual", "hint", "reason", "file", "accepted", "caution")
 _LINES: Final = ("trajectory", "log")
 _LONGEST: Final = 1_000
 
 _LISTS = ("reproduce", "trajectory", "drift", "readings", "load", "rewards", "log")
 
-#: Left out of the JSON where they say nothing.
+#: Fields that are left out of the JSON if they are empty.
 _OPTIONAL = frozenset(
     {
         *("file", "line", "accepted", "trajectory", "replay", "drift", "readings", "load", "rewards", "log"),
@@ -58,24 +58,24 @@ _OPTIONAL = frozenset(
 )
 
 
-#: The reason of a check that -k, -m or a node id left out.
+#: The reason of a check that was deselected by -k, -m or a node id.
 NOT_SELECTED: Final = "it was not selected in this run"
 
 
 @dataclass(frozen=True)
 class ProcessReading:
-    """What the server's process held after so many sessions: memory in bytes, child processes, open files, threads."""
+    """Resources of the server's process after so many sessions: memory in bytes, children, open files, threads."""
 
     sessions: int
     memory: int
     children: int
     files: int
-    threads: int = 0  # not in earlier reports
+    threads: int = 0  # missing in older reports
 
 
 @dataclass(frozen=True)
 class EndpointLoad:
-    """How long good replies of one endpoint took under load, in seconds."""
+    """Latency of one endpoint's good replies under load, in seconds."""
 
     endpoint: str
     count: int
@@ -86,22 +86,22 @@ class EndpointLoad:
 
 @dataclass(frozen=True)
 class LoadLevel:
-    """What came of whole episodes, so many at once.
+    """The results of one level of a load: complete episodes, so many at once.
 
     Attributes:
-        in_flight: episodes under way at once.
-        episodes: those that ended.
-        seconds: from the first to the last.
-        wrong: of those that ended, with another reply or reward than alone, and how many of them were
-        lost: answered 4xx where alone they are not, or
-        crashed: answered 5xx.
-        unanswered: episodes that got no answer in time.
-        broken: episodes whose connection broke, or was refused.
-        memory: resident, of the server's process and its children, in bytes; 0 where it is not known.
-        cores: that the server kept busy; 0 where it is not known.
-        endpoints: how long replies took.
-        nodes: of a cluster from which they were driven; 0 where this machine drove them.
-        missing: nodes whose part is missing, and why.
+        in_flight: concurrent episodes.
+        episodes: how many ended.
+        seconds: the duration of the level.
+        wrong: how many of them had a different reply or reward than alone; of these,
+            lost: were answered 4xx, unlike alone, and
+            crashed: were answered 5xx.
+        unanswered: how many got no answer in time.
+        broken: how many had a connection that broke, or was refused.
+        memory: resident memory of the server's process and its children, in bytes; 0 if unknown.
+        cores: how many cores the server kept busy; 0 if unknown.
+        endpoints: the latencies of its endpoints.
+        nodes: how many cluster nodes ran the episodes; 0 if this machine did.
+        missing: nodes whose results are missing, and why.
     """
 
     in_flight: int
@@ -120,32 +120,32 @@ class LoadLevel:
 
     @property
     def rate(self) -> float:
-        """Episodes a second."""
+        """Episodes per second."""
         return self.episodes / self.seconds if self.seconds else 0.0
 
     @property
     def held(self) -> bool:
-        """Whether each episode was answered, and as alone."""
+        """Whether each episode was answered, and in the same way as alone."""
         return not (self.wrong or self.unanswered or self.broken)
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> "LoadLevel":
-        """From a JSON object, as `dataclasses.asdict` makes it."""
+        """Made from a JSON object, in the form of `dataclasses.asdict`."""
         endpoints = tuple(EndpointLoad(**each) for each in data["endpoints"])
         return cls(**dict(data) | {"endpoints": endpoints, "missing": tuple(data.get("missing", ()))})
 
 
 @dataclass(frozen=True)
 class RowPay:
-    """What one row of a dataset pays.
+    """The rewards of one dataset row.
 
     Attributes:
         place: the row.
         verdict: `holds`, `fails` or `unchecked`.
-        own: the reward of its own answer; None where it has none.
-        others: the rewards of what else was handed in, by name.
-        amiss: what earns what it should not, or does not earn what it should; '' where nothing is.
-        reproduce: shell commands that send the same requests; only of the worst rows.
+        own: the reward of its own answer; None if it has none.
+        others: the rewards of the other submissions, by name.
+        amiss: which submission gets a reward that it should not, or lacks one that it should get; '' if none.
+        reproduce: shell commands that send the same requests; only for the worst rows.
     """
 
     place: str
@@ -158,16 +158,16 @@ class RowPay:
 
 @dataclass(frozen=True)
 class RewardSpread:
-    """What rows pay, at a glance.
+    """A summary of the rewards of rows.
 
     Attributes:
         answers: how rows are answered.
         top: the usual best reward.
-        low: the least reward of the steps.
-        high: the highest.
+        low: the lower end of the steps.
+        high: the upper end of the steps.
         verdicts: how many rows hold, fail and are unchecked.
-        counts: by what was handed in, how many rewards lie in each of equal steps from `low` to `high`.
-        rows: the worst first; all of them where there are few.
+        counts: by submission, how many rewards are in each of the equal steps from `low` to `high`.
+        rows: worst first; all of them if they are few.
     """
 
     answers: str
@@ -180,7 +180,7 @@ class RewardSpread:
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> "RewardSpread":
-        """From a JSON object, as `dataclasses.asdict` makes it; each text is taken through the gate."""
+        """Made from a JSON object, in the form of `dataclasses.asdict`; all texts are made printable."""
         rows = tuple(
             RowPay(
                 printable(row["place"], _LONGEST),
@@ -198,35 +198,35 @@ class RewardSpread:
 
 @dataclass(frozen=True)
 class Finding:
-    """One verdict, ready to show: every text from the server is escaped, cut and free of secrets.
+    """One verdict, ready to show: all text from the server is escaped, cut and free of secrets.
 
     Attributes:
         check: the check's id.
         level: MUST, SHOULD or NOTE.
-        title: the rule; of a note the fact.
+        title: the rule; for a note, the fact.
         verdict: how it ended.
-        subject: what it was tried on, such as a row or a tool.
-        expected: what the contract asks; with `actual`, `why` and `hint` only where the verdict is fail or note.
-        actual: what came.
-        why: what this does to training.
+        subject: what was tested, such as a row or a tool.
+        expected: what the contract requires; like `actual`, `why` and `hint`, only set if the verdict is fail or note.
+        actual: what happened.
+        why: the effect on training.
         hint: the likely cause.
-        reason: why it is not applicable, or what is missing to test it.
+        reason: why the check does not apply, or what is missing to test it.
         reproduce: shell commands that send the same requests.
-        script: where these are kept as a file, if they do not fit on a screen; '' where they do.
-        trajectory: the shortest schedule that breaks a property, a step a line.
-        replay: that schedule as the text of a file that `--gym-replay` reads.
-        file: the dataset file that the subject comes from, as it was given; '' where it comes from none.
+        script: the file of these commands, if they do not fit on a screen; '' if they do.
+        trajectory: the shortest schedule that breaks a property, one step per line.
+        replay: that schedule as the content of a file for `--gym-replay`.
+        file: the dataset file of the subject, as it was given; '' if it has none.
         line: the line in that file, counted from 1.
-        log: the last lines that a launched server printed, where it is not testable as launched.
-        accepted: why the baseline accepts this finding; '' where it does not.
-        framework: whether it is NeMo Gym's own, and the same in every stock server: nothing for the env's author to fix.
-        caution: of a pass, why it says less than it seems to, such as too few tries; '' where it does not.
-        cause: what it has in common with other findings, where that is known.
-        not_examined: of a check that does not apply, whether an option or a file would have made it apply (`reason`).
+        log: the last output of a launched server, if it is not testable as launched.
+        accepted: why the baseline accepts this finding; '' if it does not.
+        framework: whether every stock NeMo Gym server has it, so that the env's author cannot fix it.
+        caution: why a pass means less than it seems to, such as too few tries; '' if it does not.
+        cause: the cause that it shares with other findings, if known.
+        not_examined: for a check that does not apply, whether an option or a file would have made it apply (`reason`).
         drift: rows for the drift report, as JSON objects (`probes.drift_row`).
-        readings: what the server's process held, where it was looked at, as JSON objects (`ProcessReading`).
-        load: what came of episodes, so many at once, as JSON objects (`LoadLevel`).
-        rewards: what rows pay, where they were calibrated, as one JSON object (`RewardSpread`).
+        readings: of the server's process, if it was observed, as JSON objects (`ProcessReading`).
+        load: the results of a load, as JSON objects (`LoadLevel`).
+        rewards: the rewards of rows, if they were calibrated, as one JSON object (`RewardSpread`).
         docs: the address of the check's documentation.
     """
 
@@ -259,8 +259,8 @@ class Finding:
     docs: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
-        """Take each text through the gate, wherever it comes from: a judge, a launch, a worker, a file of results."""
-        if not self.docs:  # this package's own checks are documented on its own page
+        """Make all texts printable, wherever they come from: a judge, a launch, a worker, a file of results."""
+        if not self.docs:  # our own checks are documented on our page
             object.__setattr__(self, "docs", f"{DOCS}#{self.check}")
         for name in _TEXTS:
             object.__setattr__(self, name, printable(getattr(self, name), _LONGEST))
@@ -270,25 +270,25 @@ class Finding:
 
     @property
     def red(self) -> bool:
-        """Whether it is something to fix: a violation, or a rule that could not be tested; never the framework's own."""
+        """Whether it needs a fix: a violation, or a rule that could not be tested; never a fault of the framework."""
         return self.verdict in (Verdict.FAIL, Verdict.UNTESTABLE) and not self.framework
 
     @property
     def told(self) -> bool:
-        """Whether it says something beyond a pass: a violation, a note, or what is missing to test the rule."""
+        """Whether it says more than a pass: a violation, a note, or what is missing to test the rule."""
         return self.verdict in (Verdict.FAIL, Verdict.NOTE, Verdict.UNTESTABLE)
 
     def breaks(self, *, strict: bool) -> bool:
-        """Whether it fails the run: untestable, or a MUST violated (if `strict` a SHOULD too), and not accepted.
+        """Whether it fails the run: untestable, or a MUST violated (if `strict` also a SHOULD), and not accepted.
 
-        What is the framework's own fails no run, however strict.
+        Faults of the framework never fail the run.
         """
         if self.accepted or not self.red:
             return False
         return self.verdict is Verdict.UNTESTABLE or self.level == "MUST" or (strict and self.level == "SHOULD")
 
     def as_json(self) -> dict[str, Any]:
-        """A JSON object of plain types, for the report and for the way from an xdist worker."""
+        """As a JSON object, for reports, and for transfer from an xdist worker."""
         lists = {name: list(getattr(self, name)) for name in _LISTS}
         data = asdict(self) | lists | {"verdict": self.verdict.value}
         return {name: value for name, value in data.items() if value or name not in _OPTIONAL}
@@ -298,7 +298,7 @@ class Finding:
         """The inverse of `as_json`.
 
         Raises:
-            ValueError: it is no such object: a file of results may have been changed.
+            ValueError: it is not such an object; a file of results may have been edited.
         """
         try:
             tuples = {name: tuple(data.get(name, ())) for name in _LISTS}
@@ -320,7 +320,7 @@ class Finding:
 
 
 def worst(findings: Iterable[Finding]) -> Verdict:
-    """One verdict for several: fail, else untestable, else note, else pass, else not applicable."""
+    """The combined verdict: fail, else untestable, else note, else pass, else not applicable."""
     verdicts = {finding.verdict for finding in findings}
     order = (Verdict.FAIL, Verdict.UNTESTABLE, Verdict.NOTE, Verdict.PASS)
     return next((verdict for verdict in order if verdict in verdicts), Verdict.NOT_APPLICABLE)

@@ -1,4 +1,4 @@
-"""Values by kind: all of each kind, or the first."""
+"""Groups values by a key: all values of each key, or the first."""
 
 from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 def grouped(kind: Callable[[T], K], values: Iterable[T]) -> dict[K, list[T]]:
-    """The values of each kind, by kind, in their order."""
+    """The values by key, in their order."""
     found: dict[K, list[T]] = {}
     for value in values:
         found.setdefault(kind(value), []).append(value)
@@ -16,5 +16,5 @@ def grouped(kind: Callable[[T], K], values: Iterable[T]) -> dict[K, list[T]]:
 
 
 def first_of_each(kind: Callable[[T], K], values: Iterable[T]) -> dict[K, T]:
-    """The first value of each kind, by kind, in the order of the values."""
+    """The first value by key, in the order of the values."""
     return {key: several[0] for key, several in grouped(kind, values).items()}

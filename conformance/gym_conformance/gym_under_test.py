@@ -1,4 +1,4 @@
-"""The gym under test as the checks see it: its endpoint, what it serves, and the rows that train on it."""
+"""The gym under test as checks see it: its endpoint, what it serves, and the rows that train on it."""
 
 import asyncio
 import time
@@ -32,18 +32,18 @@ from gym_conformance.session.server_fault import Fault, NotSent, ServerFault
 from gym_conformance.session.typed_sessions import TypedContract
 from gym_conformance.session.unserved import NO_SUCH_TOOL, is_served
 
-#: What is seeded and verified without `--gym-data`: the minimum that every version's types accept.
+#: The row for a session without `--gym-data`: the minimum that the types of every version accept.
 BARE_ROW = Row({"responses_create_params": {"input": [{"role": "user", "content": "Hello."}]}}, Source(Path(), 0))
 
-#: How many different definitions are compared with the server: each takes some hundredths of a second.
+#: How many different definitions to compare with the server; each takes some hundredths of a second.
 COMPARED = 500
 
 _MORE = frozenset({DriftKind.ARGUMENT_WIDENED, DriftKind.ARGUMENT_UNOFFERED, DriftKind.UNNAMED_REFUSED})
 
-#: The last is the answer of a server that knows no POST at all.
+#: The last one is the answer of a server that does not implement POST at all.
 _UNROUTED = UNROUTED | {HTTPStatus.NOT_IMPLEMENTED}
 
-#: Seconds for a server that answers 503 to be there, and between two looks.
+#: Seconds to wait for a server that answers 503, and between attempts.
 _STARTING, _POLL = 10.0, 0.25
 
 
@@ -52,17 +52,17 @@ class Gym:
     """One target, recognised, with its data.
 
     Attributes:
-        endpoint: what all channels to it share.
-        api: what its OpenAPI document says.
-        kind: what sort of server it is.
-        evidence: in a phrase, why it is taken for this kind.
-        rows: those that are judged with.
-        rollouts: recorded ones.
-        contract: how its sessions are made.
-        typed: how typed sessions are made, where it offers them too.
-        declared: the tools of all rows that were read; () for those of `rows`.
-        agents: the agents that execute calls, for the rows whose agent is known to.
-        lock: the tools as they were when they were last reviewed; None where no lock was given.
+        endpoint: shared by all channels to the target.
+        api: the content of its OpenAPI document.
+        kind: the kind of server.
+        evidence: why it is taken for this kind, in a phrase.
+        rows: the rows to judge with.
+        rollouts: recorded rollouts.
+        contract: how its sessions work.
+        typed: how typed sessions work, if it offers them too.
+        declared: the tools of all rows that were read; () to take those of `rows`.
+        agents: the agents that execute calls, for rows whose agent is known to do so.
+        lock: the tools as last reviewed; None if no lock was given.
     """
 
     endpoint: Endpoint
@@ -79,22 +79,22 @@ class Gym:
 
     @property
     def contracts(self) -> str:
-        """The names of the contracts that it is judged by."""
+        """The names of the contracts by which it is judged."""
         return " and ".join(dict.fromkeys([self.contract.name, *([self.typed.name] if self.typed else [])]))
 
     @property
     def row(self) -> Row:
-        """The row that checks use if any row will do."""
+        """The row for checks that can use any row."""
         return self.rows[0] if self.rows else BARE_ROW
 
     @cached_property
     def tools(self) -> Mapping[str, Tool]:
-        """The tools that the rows declare, by name; the first definition of each."""
+        """The tools that rows declare, by name, with the first definition of each."""
         return first_of_each(lambda tool: tool.name, (tool for row in self.rows for tool in row.tools))
 
     @cached_property
     def definitions(self) -> tuple[Definition, ...]:
-        """Every different definition of a tool, by name."""
+        """All different definitions of each tool, by name."""
         if self.declared:
             return self.declared
         found = Definitions()
@@ -104,12 +104,12 @@ class Gym:
 
     @property
     def compared(self) -> tuple[Definition, ...]:
-        """The definitions that are compared with the server: the first of very many."""
+        """The definitions to compare with the server: only the first ones if there are very many."""
         return self.definitions[:COMPARED]
 
     @cached_property
     def served(self) -> Mapping[str, ServedTool] | None:
-        """The tools that the server says it serves, by name; None where it does not say."""
+        """The tools that the server says it serves, by name; None if it does not say."""
         if not self.api.known:
             return None
         served = served_tools(self.api.document)
@@ -123,12 +123,13 @@ class Gym:
 
     @cached_property
     def drifts(self) -> tuple[Drift, ...]:
-        """All drift that the schemas show or cannot rule out; the live server is not asked.
+        """All drift that the schemas show or cannot rule out, without requests to the server.
 
-        One schema for every tool, as a catch-all has it, takes more than any one of them: that is no drift.
+        If all tools share one schema, as a catch-all route has it, it accepts more than any single tool: that is no
+        drift.
 
         Raises:
-            OutOfTime: the run has taken as long as it may before all was compared.
+            OutOfTime: the run's time limit was reached before all were compared.
         """
         served = None if self.kind is ServerKind.SINGLE_TURN else self.served
         found = survey(self.compared, served, executed=not self.api.catch_all, go_on=self.endpoint.ensure_time)
@@ -137,7 +138,7 @@ class Gym:
 
     @property
     def tools_now(self) -> Lock:
-        """The tools of both sides, for comparison with a lock; a catch-all does not say which it serves."""
+        """The tools of both sides, for comparison with a lock; a catch-all does not say which tools it serves."""
         known = self.api.known and not self.api.catch_all
         now = lock_of(self.definitions, served_tools(self.api.document) if known else None)
         told = self.endpoint.secrets.redact_json
@@ -148,11 +149,11 @@ class Gym:
         return next((one for one in self.definitions if one.name == tool), None)
 
     def agent_of(self, tool: str) -> Agent | None:
-        """The agent that executes calls of a tool, where a row's agent is known to."""
+        """The agent that executes calls of a tool, if a row's agent is known to do so."""
         return next((who for row, who in self.agents.items() if any(one.name == tool for one in row.tools)), None)
 
     def row_for(self, definition: Definition | Drift) -> Row:
-        """A row that declares the tool, one with the very same schema where there is one; else any row."""
+        """A row that declares the tool, preferably with exactly this schema; else any row."""
         tool = definition.name if isinstance(definition, Definition) else definition.tool
         lines = set(definition.sources)
         showing = [row for row in self.rows if any(one.name == tool for one in row.tools)]
@@ -160,7 +161,7 @@ class Gym:
 
     @cached_property
     def recorded(self) -> Mapping[Row, tuple[Rollout, ...]]:
-        """The rollouts recorded of each row; a row without any is left out, and so is a rollout that may be of several."""
+        """The recorded rollouts by row, without rows that have none, and rollouts that may belong to several rows."""
         matched: dict[Row, list[Rollout]] = defaultdict(list)
         for rollout in self.rollouts:
             for row in rollout.rows_of(self.rows):
@@ -169,16 +170,16 @@ class Gym:
 
     @cached_property
     def recorded_calls(self) -> tuple[tuple[Row, tuple[Call, ...]], ...]:
-        """Rows with the calls of a recorded rollout, the longest first: calls that the server is known to take.
+        """Rows with the calls of a recorded rollout, longest first: calls that the server is known to accept.
 
-        A rollout of no row that we have stands with the first row: its calls are still such calls.
+        A rollout of none of our rows is paired with the first row: its calls are still known to be accepted.
         """
         runs = [(row, tuple(rollout.calls)) for row, rollouts in self.recorded.items() for rollout in rollouts]
         runs = [run for run in runs if run[1]] or [(self.row, tuple(rollout.calls)) for rollout in self.rollouts]
         return tuple(sorted((run for run in runs if run[1]), key=lambda run: -len(run[1])))
 
     def source(self, subject: object) -> Source | None:
-        """Where in the dataset a check's subject was read: the row itself, or the first row that declares the tool."""
+        """The place of a check's subject in the dataset: the row itself, or the first row that declares the tool."""
         if isinstance(subject, Drift | Definition):
             return next(iter(subject.sources), None)
         if isinstance(subject, Tool):
@@ -187,7 +188,7 @@ class Gym:
         return source if source and source.line else None
 
     def recorded_place(self, tool: str) -> tuple[Row, tuple[Call, ...], Call] | None:
-        """A recorded call of the tool, as early as there is one, with its row and the calls before it."""
+        """The earliest recorded call of the tool, with its row and the calls before it."""
         found = [
             (at, row, calls) for row, calls in self.recorded_calls for at, call in enumerate(calls) if call.name == tool
         ]
@@ -197,7 +198,7 @@ class Gym:
         return row, calls[:at], calls[at]
 
     def example_call(self, tool: Tool) -> Call:
-        """A call of the tool with recorded arguments where there are any, else with none."""
+        """A call of the tool with recorded arguments, or without arguments if none are recorded."""
         recorded = (call for _, calls in self.recorded_calls for call in calls if call.name == tool.name)
         return next(recorded, Call(tool.name, {}))
 
@@ -205,10 +206,10 @@ class Gym:
 async def recognise(
     endpoint: Endpoint, rows: tuple[Row, ...], rollouts: tuple[Rollout, ...], contract: str = AUTO, **more: Any
 ) -> Gym:
-    """Find out what sort of server answers: by its OpenAPI document, else by its answers.
+    """Recognise the kind of server by its OpenAPI document, else by its replies.
 
-    `contract` is the one to judge by, "cookie" or "typed"; with "auto" it is what the document says. `more` are
-    further fields of the gym.
+    `contract` is the one to judge by, "cookie" or "typed"; for "auto", the document decides. `more` are further
+    fields of the gym.
     """
     try:
         api, kind, evidence = await _look_again(endpoint, rows)
@@ -222,7 +223,7 @@ async def recognise(
 
 
 async def _was_starting(endpoint: Endpoint) -> bool:
-    """Whether it said at first that it is not there yet, and no longer does: a server that loads something is waited for."""
+    """Whether it answered 503 at first, but no longer does: a server that is loading something is waited for."""
     end, waited = time.monotonic() + _STARTING, False
     while (home := await _get(endpoint, LIVENESS)) and home.status == HTTPStatus.SERVICE_UNAVAILABLE:
         if time.monotonic() > end:
@@ -233,15 +234,15 @@ async def _was_starting(endpoint: Endpoint) -> bool:
 
 
 async def _look(endpoint: Endpoint, rows: tuple[Row, ...]) -> tuple[Api, ServerKind, str]:
-    """What its document says, what sort of server it is, and how that is known."""
+    """Its document, the kind of server, and the evidence for that kind."""
     api = await _read_api(endpoint)
     return (api, api.kind, _describe(api)) if api.known else (api, *await _probe(endpoint, rows))
 
 
 async def _look_again(endpoint: Endpoint, rows: tuple[Row, ...]) -> tuple[Api, ServerKind, str]:
-    """The same; repeated once if it hangs: a whole run must not come to nothing because the machine was busy just then.
+    """Like `_look`, repeated once if it hangs: a busy machine at that moment must not spoil the whole run.
 
-    What hangs again is the document, perhaps alone: no client of a rollout asks for it.
+    If it hangs again, perhaps only the document does, which no client of a rollout requests.
     """
     for _ in range(2):
         try:
@@ -253,7 +254,7 @@ async def _look_again(endpoint: Endpoint, rows: tuple[Row, ...]) -> tuple[Api, S
 
 
 async def _read_api(endpoint: Endpoint) -> Api:
-    """What its OpenAPI document says, wherever that is; a document elsewhere must be of a server that we know."""
+    """Its OpenAPI document, wherever that is; a document at an unusual place must be of a server that we recognise."""
     own = await _document(endpoint, OPENAPI)
     if own is not None:
         return read_openapi(own)
@@ -275,10 +276,10 @@ async def _document(endpoint: Endpoint, path: str) -> Mapping[str, Any] | None:
 
 
 async def _get(endpoint: Endpoint, path: str) -> Reply | None:
-    """The reply; None where none comes.
+    """The reply; None if there is none.
 
     Raises:
-        ServerFault: the server hangs: it will not do better elsewhere.
+        ServerFault: the server hangs, and would elsewhere, too.
     """
     try:
         return (await Channel(endpoint).send(Request("GET", path))).reply
@@ -306,9 +307,9 @@ def _describe(api: Api) -> str:
 
 
 async def _probe(endpoint: Endpoint, rows: tuple[Row, ...]) -> tuple[ServerKind, str]:
-    """Recognise by answers alone."""
+    """Recognise the server by its replies alone."""
     row = rows[0] if rows else BARE_ROW
-    # The very first session is one that a client would open: some servers keep for good what it is seeded with.
+    # The very first session must be one that a client would open: some servers keep for good what it is seeded with.
     seeded = await _status(endpoint, SEED_SESSION, row.data)
     if seeded in _UNROUTED | UNKNOWN_CLIENT:
         return await _probe_others(endpoint, seeded)
@@ -323,7 +324,7 @@ async def _probe(endpoint: Endpoint, rows: tuple[Row, ...]) -> tuple[ServerKind,
 
 
 async def _probe_others(endpoint: Endpoint, seeded: int) -> tuple[ServerKind, str]:
-    """Recognise a server that opens no session, by the status of a seed and by other answers."""
+    """Recognise a server that opens no session, by the status of a seed and by other replies."""
 
     async def routed(path: str) -> bool:
         return await _status(endpoint, path, {}) not in _UNROUTED

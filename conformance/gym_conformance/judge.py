@@ -43,7 +43,7 @@ _CONCURRENT_TRIES = 10
 _SLOW = 0.3
 
 
-#: Where sessions are slow, gentle checks are judged beside each other, if there are so many of them.
+#: If sessions are slow, gentle checks run concurrently, if there are at least this many.
 _SEVERAL = 4
 
 
@@ -102,7 +102,7 @@ class Judge:
                     findings += await self._beside(check, tuple(subjects))
                 if self.silent:
                     return findings
-        except OutOfTime as over:  # in finding out what to try, as huge definitions are compared
+        except OutOfTime as over:  # while finding out what to try, as huge definitions are compared
             findings.append(self._finding(check, "server", Verdict.UNTESTABLE, str(over)))
         findings += await self._afterwards(check)
         return findings or [self._finding(check, "server", Verdict.NOT_APPLICABLE, "there is nothing to try")]
@@ -147,7 +147,7 @@ class Judge:
         try:
             subjects = check.subjects(Trial(self.bench))
             findings = await beside([partial(passed, one) for one in subjects], FEW if check.beside else 1)
-        except Exception:  # noqa: BLE001 - whatever it is, it comes again or was due to the others
+        except Exception:  # noqa: BLE001 - whatever it is, it recurs alone, or was due to the others
             return []
         return [] if any(finding.caution for finding in findings) else findings
 
@@ -170,7 +170,7 @@ class Judge:
         trial = Trial(self.bench)
         try:
             await need.ask(trial)
-            # a server may have named what it lacks only once, in its answers to the first look
+            # a server may have said what it lacks only once, in reply to the first requests
             await self.diagnoses.explain(self._case(trial))
         except NotApplicable as reason:
             return Verdict.NOT_APPLICABLE, str(reason), isinstance(reason, NotExamined)
@@ -253,7 +253,7 @@ class Judge:
     ) -> Finding:
         """The violation, unless a diagnosis explains it otherwise."""
         if isinstance(cause, Violation) and cause.cause is Cause.WORN_OUT:
-            return self._violation(check, subject, cause, trial)  # it is what the others are explained by
+            return self._violation(check, subject, cause, trial)  # it explains the others
         fault = cause if isinstance(cause, ServerFault) else None
         match await self.diagnoses.explain(
             self._case(trial, fault, repeated=repeated, outside=OUTSIDE not in check.needs)
@@ -289,7 +289,7 @@ class Judge:
         except PathHangs as hangs:
             self.silent = str(hangs)
         except NotSent:
-            pass  # no time, or no room beside what this check holds: the next one says so, or has it
+            pass  # no time, or no room beside what this check holds: the next check reports that, or has room
         return []
 
     def _as_violation(self, cause: Violation | ServerFault) -> Violation:
@@ -319,7 +319,8 @@ class Judge:
             reason = f"a server that answers: {cause}" if unanswered else ""
         if verdict is Verdict.FAIL:
             hung = {each.request.path for each in trial.channel.exchanges if each.hung}
-            # what a SHOULD sends to seed and verify may be odd; a tool that hangs is a MUST of whoever meets it next
+            # what a SHOULD sends to seed and verify may be odd; a tool that hangs is a MUST of the next check that
+            # meets it
             self.told |= hung if check.level is Level.MUST else hung & {SEED_SESSION, VERIFY}
         endpoint, schedule = self.gym.endpoint, trial.schedule
         return replace(
@@ -336,7 +337,7 @@ class Judge:
         )
 
     def _script(self, exchanges: Sequence[Exchange]) -> list[str]:
-        """The commands that send the same requests."""
+        """The shell commands that send the same requests."""
         endpoint = self.gym.endpoint
         return curl_script(exchanges, endpoint.url, endpoint.headers, endpoint.timeout, secrets=endpoint.secrets)
 
@@ -344,7 +345,7 @@ class Judge:
         return check.finding(verdict, self._show(reason), subject=self._show(str(subject)))
 
     def _placed(self, finding: Finding, subject: object) -> Finding:
-        """The finding with the place in the dataset that its subject comes from."""
+        """The finding, with its subject's place in the dataset."""
         source = self.gym.source(subject)
         return replace(finding, file=self._show(str(source.path)), line=source.line) if source else finding
 

@@ -1,7 +1,7 @@
 """The options: what a user may give, its default, its help, and how it is read and validated.
 
-`Options` is the table. pytest's options, the ini keys, `--help`, the validation and README's table are all made from its
-fields, each declared as an `Option`. Every pytest run loads this module, so it imports nothing heavy.
+`Options` is the table. pytest's options, the ini keys, `--help`, the validation and README's table are all made from
+its fields, each declared as an `Option`. Every pytest run loads this module, so it imports nothing heavy.
 
 `python -m gym_conformance.options` prints README's table.
 """

@@ -1,4 +1,4 @@
-"""What is handed in for rows where nobody recorded a rollout: a function of the user's, or a file of reference outputs."""
+"""Right answers for rows without a recorded rollout: from a function of the user, or a file of reference outputs."""
 
 import asyncio
 import importlib
@@ -21,22 +21,22 @@ from gym_conformance.contract.policy_output import Item, message
 from gym_conformance.documents import parse_json, read_lines
 from gym_conformance.printable import Refusal
 
-#: Seconds that one answer may take, and the import of the user's module: generous, for it may ask a model.
+#: Seconds for one answer, and for importing the user's module: generous, since it may ask a model.
 DEADLINE: Final = 60.0
 
-#: Seconds after which one that waits looks again whether it waits in vain.
+#: Seconds after which a waiting answer checks whether it waits in vain.
 _LOOK: Final = 1.0
 
 
 class OracleHangs(Exception):
-    """It does not answer in time; the message says for which row."""
+    """The oracle does not answer in time; the message says for which row."""
 
 
 class _OwnThread:
-    """A thread for what is the user's: what never ends in it holds up nothing of ours, not even the end of the run.
+    """A thread for the user's code: code that never returns there does not block us, not even at the end of the run.
 
     Attributes:
-        began: when the work that is under way began; inf where none is.
+        began: when the current work began; inf if there is none.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class _OwnThread:
         threading.Thread(target=self._run, daemon=True).start()
 
     def begin(self, work: Callable[[], Any]) -> Future[Any]:
-        """What will come of a work, once those before it have ended."""
+        """The future result of some work, which runs after the work before it."""
         future = Future[Any]()
         self._works.put((future, work))
         return future
@@ -56,15 +56,15 @@ class _OwnThread:
             self.began = time.monotonic()
             try:
                 future.set_result(work())
-            except StopIteration as error:  # no coroutine may raise it
+            except StopIteration as error:  # a coroutine must not raise it
                 future.set_exception(RuntimeError(repr(error)))
-            except BaseException as error:  # noqa: BLE001 - whoever asked is told
+            except BaseException as error:  # noqa: BLE001 - passed on to whoever asked
                 future.set_exception(error)
             self.began = inf
 
 
 class Oracle:
-    """What gives the output items of a row's right answer, the text of a message, or None where it knows none."""
+    """Gives the output items of a row's right answer, or its message as a text; None if it knows none."""
 
     def __init__(self, function: Callable[[Row], Any], thread: _OwnThread | None = None) -> None:
         self._function = function
@@ -72,10 +72,10 @@ class Oracle:
         self._row: Row | None = None
 
     async def answer(self, row: Row) -> Any:
-        """The row's answer, or what the function raises.
+        """The row's answer, or whatever exception the function raises.
 
         Raises:
-            OracleHangs: this one, or one that is asked before it, takes too long.
+            OracleHangs: this answer, or one requested before it, takes too long.
         """
         asked = asyncio.wrap_future(self._thread.begin(partial(self._answer, row)))
         while not (await asyncio.wait([asked], timeout=_LOOK))[0]:
@@ -89,26 +89,26 @@ class Oracle:
 
 
 class BadOracle(Refusal):
-    """It cannot be used; the message says what, where and how to fix it."""
+    """The oracle cannot be used; the message says what is wrong, where, and how to fix it."""
 
 
 def load_oracle(given: str) -> Oracle:
-    """The oracle that `module:function`, or the path of a JSONL file, stands for.
+    """The oracle named by `module:function`, or by the path of a JSONL file.
 
-    The function is given a row, as a dict. A line of the file is an object with a row's `responses_create_params` and its
-    `output`, or a whole `response`. A module is looked for in the working directory, too.
+    The function gets a row, as a dict. A line of the file is an object with a row's `responses_create_params` and its
+    `output`, or a complete `response`. Modules are also looked for in the working directory.
 
     Raises:
-        BadOracle: there is no such file, module or function, or a line is none of this.
+        BadOracle: there is no such file, module or function, or a line has a different form.
     """
     if given.endswith(".jsonl"):
         return _of_file(Path(given))
     module, _, name = given.partition(":")
     if not module or not name:
         raise BadOracle(f"{given!r}: give module:function, or a JSONL file of reference outputs")
-    if (here := os.getcwd()) not in sys.path:  # noqa: PTH109 - sys.path holds texts
+    if (here := os.getcwd()) not in sys.path:  # noqa: PTH109 - sys.path has strings
         sys.path.insert(0, here)
-    thread = _OwnThread()  # that of the answers too: a database's connection serves only the thread that opened it
+    thread = _OwnThread()  # used for the answers too: a database connection may be bound to the thread that opened it
     imported = thread.begin(lambda: getattr(importlib.import_module(module), name))
     if not wait([imported], DEADLINE).done:
         raise BadOracle(f"{given!r}: its import takes more than {DEADLINE:g} s; do the work when a row is asked")
@@ -124,7 +124,7 @@ def load_oracle(given: str) -> Oracle:
 
 
 def _unfit(function: Callable[..., Any]) -> str:
-    """Why it cannot be called with a row for what it returns; '' if it can, or does not say what it takes."""
+    """Why it cannot be called with a row and return an answer; '' if it can, or has no annotations."""
     if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
         return "it is async, or a generator"
     try:
@@ -137,7 +137,7 @@ def _unfit(function: Callable[..., Any]) -> str:
 
 
 def _of_file(path: Path) -> Oracle:
-    # by their input: a file may have as many as a dataset has rows
+    # by their input: a file may have as many rows as a dataset
     references: dict[tuple[str, ...], list[Rollout]] = {}
     try:
         for number, line in enumerate(read_lines(path), 1):
@@ -174,10 +174,10 @@ def _reference(line: bytes, source: Source) -> Rollout:
 
 
 def items_of(answer: Any) -> Sequence[Item]:
-    """The output items of what an oracle gave.
+    """The output items of an oracle's answer.
 
     Raises:
-        ValueError: it is neither items nor a text.
+        ValueError: it is neither a list of items nor a text.
     """
     if isinstance(answer, str):
         return [message(answer)]

@@ -1,8 +1,8 @@
-"""What must never be shown, and how it is taken out of texts and JSON values, in every spelling that is likely.
+"""Redacts secrets in texts and JSON values, in all likely spellings.
 
-Known secrets are the values of the user's headers, what the environment and an env's settings call a secret, the user
-information in URLs wherever they stand, and sessions' tokens. Reversed, in hex, encrypted, encoded twice or cut in the
-middle, they are not found.
+Known secrets are the values of the user's headers, the values that an environment or an env's settings name as secret,
+the user information in URLs anywhere, and session tokens. Secrets that are reversed, in hex, encrypted, encoded twice
+or cut in the middle are not found.
 """
 
 import base64
@@ -16,38 +16,38 @@ from urllib.parse import quote, quote_plus, unquote
 
 from gym_conformance.printable import Shown, printable
 
-#: Shown in place of a secret.
+#: Replaces a secret.
 REDACTED: Final = "[redacted]"
 
-#: Shorter values of headers are no secrets, and would be found by chance in ports, statuses and ids.
+#: Shorter header values are not treated as secrets: they occur by chance in ports, statuses and ids.
 _LEAST = 4
 
-#: The same of what is only called a secret, by its name.
+#: The same limit for values that are only secret by their name.
 _LEAST_NAMED = 6
 
-#: The beginning of a secret that is recognised at the end of a text that was cut there.
+#: How much of a secret must be left at the end of a cut text for it to be recognised.
 _BEGINNING = 8
 
-#: Characters that a cut may leave behind a secret: quotes, dots and spaces.
+#: Characters that a cut may leave after a secret: quotes, dots and spaces.
 _ENDING: Final = 8
 
-#: How many characters at a text's end are searched for it.
+#: How many characters at the end of a text to search for it.
 _TAIL = 400
 
-#: How much of a text is searched for secrets, as a multiple of what is shown.
+#: How much of a text to search for secrets, as a multiple of what is shown.
 _WINDOW = 10
 
-#: What requests say anyway; a header of the user's may hold it too.
+#: Values that requests contain anyway; a header of the user may have them too.
 _PUBLIC = frozenset({"application/json", "*/*", "gym-conformance"})
 
-#: Placeholders that occur in a secret's place.
+#: Placeholders that occur where a secret would be.
 _PLACEHOLDERS = frozenset({"default", "disabled", "enabled", "example", "nothing", "optional", "required"})
 
-#: Names of what holds a secret: these anywhere in the name, and these as one of its words.
+#: Names of secrets: the first ones anywhere in a name, the others only as one of its words.
 _ANYWHERE = re.compile(r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|AUTHORIZATION|CONNECTION_?STRING", re.IGNORECASE)
 _WORDS = frozenset({"auth", "bearer", "cookie", "creds", "dsn", "jwt", "pass", "pat", "pin", "private", "pwd", "sig"})
 
-#: Names of addresses, whose opaque parts may be all that guards what they lead to.
+#: Names of addresses, whose opaque parts may be the only protection of what they lead to.
 _ADDRESSES = frozenset({"uri", "url", "webhook", "hook", "endpoint"})
 
 #: Settings that name the variable of the environment that holds a secret, such as `api_key_env: OPENAI_API_KEY`.
@@ -61,7 +61,7 @@ _ASSIGNED = re.compile(r"(?<![\w.-])([A-Za-z_][\w.-]*)=([^;&,\s]+)")
 _OPAQUE = re.compile(r"(?<=[/=])(?=[^/?&=#]*\d)(?=[^/?&=#]*[A-Za-z])[^/?&=#\s]{16,}")
 
 
-#: Characters that are spelt by their numbers: of bytes in URLs and in Python, and of characters in HTML and JSON.
+#: Characters written as numbers: of bytes in URLs and in Python, and of code points in HTML and JSON.
 _ENCODED = re.compile(
     r"(?P<bytes>(?:(?:%|\\x)[0-9a-f]{2})+)|&#(?P<decimal>[0-9]{1,7});|&#x(?P<hex>[0-9a-f]{1,6});|\\u(?P<unit>[0-9a-f]{4})",
     re.IGNORECASE,
@@ -72,19 +72,19 @@ class Secrets:
     """Known secrets, each in all its spellings; immutable."""
 
     def __init__(self, values: Iterable[str] = ()) -> None:
-        """Of values that are secrets as they stand."""
+        """Secrets given as plain values."""
         self._spelt = frozenset(
             _lowered(spelling) for value in values if value not in _PUBLIC for spelling in _spellings(value)
         )
 
     @classmethod
     def of_headers(cls, headers: Mapping[str, str]) -> "Secrets":
-        """Of the user's headers: the values and their parts (`Bearer TOKEN`, `key=TOKEN; ...`)."""
+        """Secrets in the user's headers: the values and their parts (`Bearer TOKEN`, `key=TOKEN; ...`)."""
         return cls(part for value in headers.values() for part in _parts(value) if len(part) >= _LEAST)
 
     @classmethod
     def of_named(cls, pairs: Iterable[tuple[str, str]]) -> "Secrets":
-        """Of an environment or of settings: what their names or URLs' user information say is a secret."""
+        """Secrets in an environment or in settings: values with a secret name, and user information in URLs."""
         return cls(
             part
             for name, value in pairs
@@ -99,7 +99,7 @@ class Secrets:
         return both
 
     def redact(self, text: str) -> str:
-        """The text without any of them."""
+        """The text with all secrets replaced."""
         for start, end in reversed(self._found(text)):
             text = text[:start] + REDACTED + text[end:]
         if _ENCODED.search(text):
@@ -109,19 +109,19 @@ class Secrets:
         return self._without_beginning(text)
 
     def told(self, text: str) -> str:
-        """The same of what somebody else said, whose own secrets nobody knows: URLs are without theirs, too."""
+        """Like `redact`, for text of others, whose secrets are unknown: user information in URLs is removed, too."""
         without = _USER_INFORMATION.sub(_without_group, self.redact(text))
         return _IN_QUERY.sub(lambda one: _without_group(one, 2) if is_secret_name(one[1]) else one[0], without)
 
     def _found(self, text: str) -> list[tuple[int, int]]:
-        """Where a text holds any of them, from its beginning on."""
+        """Where the secrets in a text are, in order."""
         lowered = _lowered(text)
         present = sorted((spelling for spelling in self._spelt if spelling in lowered), key=len, reverse=True)
         either = re.compile("|".join(map(re.escape, present)))
         return [found.span() for found in either.finditer(lowered)] if present else []
 
     def redact_json(self, value: Any) -> Any:
-        """The JSON value without any of them in its texts and keys; never its text, whose syntax could be hit."""
+        """The JSON value, redacted in its texts and keys, and not in its JSON text, whose syntax might be damaged."""
         match value:
             case str():
                 return self.redact(value)
@@ -135,14 +135,14 @@ class Secrets:
         return value
 
     def show(self, text: str, limit: int | None = 400) -> Shown:
-        """The text for a reader: without any of them, escaped, and cut; of a long one, no more is looked through."""
+        """The text for a reader: redacted, escaped, and cut; of a long text only the beginning is searched."""
         if limit is None or len(text) <= (window := _WINDOW * limit):
             return printable(self.told(text), limit)
         return printable(self.told(text[:window]), limit, len(text))
 
     def _without_beginning(self, text: str) -> str:
-        """The text without the beginning of a secret that was left at its end when it was cut."""
-        least = len(text.rstrip(".\"' "))  # what stands there may be of the cut, or of the secret
+        """The text without the first part of a secret, left at its end by a cut."""
+        least = len(text.rstrip(".\"' "))  # these may belong to the cut, or to the secret
         for end in dict.fromkeys((*range(len(text), max(least, len(text) - _ENDING) - 1, -1), least)):
             lowered = _lowered(text[:end][-_TAIL:])
             for spelling in self._spelt:
@@ -154,18 +154,18 @@ class Secrets:
         return text
 
 
-#: Knows no secret: for texts that are the user's own.
+#: No secrets: for text of the user's own.
 NO_SECRETS: Final = Secrets()
 
 
 def _lowered(text: str) -> str:
-    """The text in lower case, each character in its place and the same beside any other, which `lower` alone does not grant."""
-    # I with a dot, and the sigma of a word's end
+    """The text in lower case, character by character: `lower` may change offsets, and looks at neighbours."""
+    # the capital I with a dot, and the final sigma
     return text.replace("\u0130", "i").lower().replace("\u03c2", "\u03c3")
 
 
 def named_values(config: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    """The texts of a nested config with their keys, as `Secrets.of_named` takes them."""
+    """The texts in a nested config with their keys, for `Secrets.of_named`."""
     match config:
         case Mapping():
             for key, value in config.items():
@@ -178,7 +178,7 @@ def named_values(config: Any, name: str = "") -> Iterator[tuple[str, str]]:
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a setting of this name is meant to be secret."""
+    """Whether a setting of this name is a secret."""
     words = {word.lower() for word in _NAME_WORD.findall(name)}
     return bool(_ANYWHERE.search(name) or words & _WORDS) and name not in {"PWD", "OLDPWD"}
 
@@ -196,13 +196,13 @@ def _named(name: str, value: str) -> Iterator[str]:
 
 
 def _without_group(found: re.Match[str], group: int = 1) -> str:
-    """What was found, without one of its groups."""
+    """The match without one of its groups."""
     start, end = (at - found.start() for at in found.span(group))
     return found[0][:start] + REDACTED + found[0][end:]
 
 
 def _decoded(text: str) -> tuple[str, list[int]]:
-    """The text with such characters as they are; and for each, and the end, its place in the text."""
+    """The text with such characters decoded; and for each character, and the end, its offset in the original."""
     plain: list[str] = []
     places: list[int] = []
     at = 0
@@ -228,7 +228,7 @@ def _decoded(text: str) -> tuple[str, list[int]]:
 
 
 def _parts(value: str) -> Iterator[str]:
-    """The value, and what in it may be the secret itself."""
+    """The value, and those of its parts that may be the secret itself."""
     yield value.strip()
     yield value.rpartition(" ")[2]
     yield value.rpartition("=")[2]
@@ -242,7 +242,7 @@ def _parts(value: str) -> Iterator[str]:
 
 
 def _spellings(secret: str) -> Iterator[str]:
-    """The secret as texts, JSON, JSON pointers, HTML, URLs and base64 spell it."""
+    """The spellings of the secret in text, JSON, JSON pointers, HTML, URLs and base64."""
     in_json = json.dumps(secret)[1:-1]
     pointer = secret.replace("~", "~0").replace("/", "~1")
     yield secret
@@ -256,8 +256,8 @@ def _spellings(secret: str) -> Iterator[str]:
         yield raw.decode("latin-1")  # as HTTP headers are read
         yield from (text, quote(raw, safe=""), quote(quote(raw, safe=""), safe=""), quote(raw), quote_plus(raw))
     raw = secret.encode("utf-8", "surrogatepass")
-    for before in range(3):  # where in a longer text it may begin: base64 goes by three bytes
+    for before in range(3):  # offsets in a longer text: base64 encodes three bytes at a time
         coded = base64.b64encode(bytes(before) + raw).decode()
-        sure = coded[-(-before * 8 // 6) : (before + len(raw)) * 8 // 6]  # the bits of no neighbour
+        sure = coded[-(-before * 8 // 6) : (before + len(raw)) * 8 // 6]  # without bits of its neighbours
         if len(sure) >= _BEGINNING:
             yield from (sure, sure.replace("+", "-").replace("/", "_"))

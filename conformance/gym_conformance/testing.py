@@ -1,4 +1,4 @@
-"""Testing checks: judge an application by one of them in a line, and hold several to broken twins.
+"""Tools for testing checks: judge an application by one check, and try several on broken twins.
 
 Public, and described in docs/api.md and docs/extending.md.
 """
@@ -20,22 +20,22 @@ from gym_conformance.trials.check import Check
 from gym_mocks.serving import serve
 from gym_mocks.wire.client import ASGIApp
 
-#: Dataset rows as JSON objects, among them recorded rollouts, which have a response and a reward; or their JSONL file.
+#: Dataset rows as JSON objects, which may be recorded rollouts, with a response and a reward; or a JSONL file of them.
 Rows = Iterable[Mapping[str, Any]] | Path
 
-#: Verdicts of a check that has nothing against a server.
+#: Verdicts of a check that finds no fault.
 _CONTENT = (Verdict.PASS, Verdict.NOT_APPLICABLE)
 
 
 def judge(app_or_url: ASGIApp | str, check: Check | str, rows: Rows = (), *, timeout: float = 10.0) -> list[Finding]:
-    """Judge an ASGI application, or the server at a URL, by one check: a finding for each subject, one at least.
+    """Judge an ASGI application, or the server at a URL, by one check: a finding per subject, and at least one.
 
-    An application is served on loopback meanwhile, from a thread of its own. `check` may be the id of any check that is
-    installed, and `timeout` is in seconds, for each request.
+    An application is served on loopback meanwhile, in a thread of its own. `check` may be the id of any installed
+    check; `timeout` is in seconds, for each request.
 
     Raises:
         ValueError: no check has that id.
-        BadData: a row is none.
+        BadData: a row is invalid.
     """
     with ExitStack() as started:
         url = app_or_url if isinstance(app_or_url, str) else started.enter_context(serve(app_or_url))
@@ -45,7 +45,7 @@ def judge(app_or_url: ASGIApp | str, check: Check | str, rows: Rows = (), *, tim
 
 @dataclass(frozen=True)
 class Twin:
-    """An application that is sound but for one fault, and the ids of the checks that are to see it."""
+    """An application that is sound but for one fault, and the ids of the checks that should find it."""
 
     name: str
     app: ASGIApp | str
@@ -53,10 +53,10 @@ class Twin:
 
 
 def assert_twins(checks: Iterable[Check], sound: ASGIApp | str, twins: Iterable[Twin], rows: Rows = ()) -> None:
-    """Hold checks to a sound application, which each passes, and to its broken twins, which fail their own checks only.
+    """Check that a sound application passes all checks, and that each broken twin fails exactly its own checks.
 
     Raises:
-        AssertionError: a check is wrong about one of them, or no twin is for it; with a line for each.
+        AssertionError: a check is wrong about one of them, or has no twin; the message has a line for each case.
     """
     given, broken = {check.id: check for check in checks}, list(twins)
     wrong = [
@@ -71,7 +71,7 @@ def assert_twins(checks: Iterable[Check], sound: ASGIApp | str, twins: Iterable[
 
 
 def _unexpected(name: str, check: Check, findings: list[Finding], *, fails: bool) -> Iterable[str]:
-    """What is said of an application that should not be."""
+    """The message about a wrong verdict."""
     verdict = worst(findings)
     if verdict is Verdict.UNTESTABLE or (verdict not in _CONTENT) is not fails:
         against = next((finding for finding in findings if finding.verdict is verdict), findings[0])

@@ -255,7 +255,7 @@ def _keys_in(node: object) -> dict[str, None]:
 
 
 def _sandboxes(launch: Launch, declared: Mapping[str, Any]) -> dict[str, Any]:
-    """Configs of sandboxes that are referred to, as `sandbox_provider` (nemo_gym/sandbox/config.py, 0.5.0), but missing."""
+    """Missing configs of sandboxes that `sandbox_provider` refers to (nemo_gym/sandbox/config.py, from 0.5.0 on)."""
     if launch.real and not launch.local_sandbox:
         return {}  # the mocks' provider is registered only in the child's own process
     config = {"local": {}} if launch.local_sandbox else {"gym_mocks": {"url": launch.peers.sandboxes}}
