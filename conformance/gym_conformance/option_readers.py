@@ -196,7 +196,7 @@ def read_report(option: str, given: str, suffixes: Collection[str]) -> Path:
 def read_new_file(option: str, given: str) -> Path:
     """A file to write that must not exist yet."""
     path = Path(given)
-    if os.path.exists(path):  # noqa: PTH110 - `Path.exists` raises for a name that is too long
+    if path.exists():
         raise BadOption(f"{option} {given!r}: it exists, and may contain reasons; remove it, or give another file")
     if not is_folder(path.absolute().parent):
         raise BadOption(f"{option} {given!r}: its folder does not exist; make it first")
@@ -224,7 +224,11 @@ def ensure_writable(option: str, path: Path) -> None:
     folder = path.absolute().parent
     if not is_folder(folder):
         raise BadOption(f"{option} {str(path)!r}: its folder does not exist; make it first")
-    if is_folder(path):
+    try:
+        there = path.is_dir()
+    except OSError as error:  # a name that is too long
+        raise BadOption(f"{option}: {error.strerror}; give another file") from None
+    if there:
         raise BadOption(f"{option} {str(path)!r}: that is a folder; give a file")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise BadOption(f"{option} {str(path)!r}: its folder cannot be written to; give one that can")

@@ -94,6 +94,10 @@ BAD = {
         ["--gym-demo", "--gym-lock", "x" * 5_000],
         "--gym-lock 'xxx*': there is no such file; write it with --gym-lock-update",
     ),
+    "a new lock of no name": (
+        ["--gym-demo", "--gym-lock", "x" * 5_000, "--gym-lock-update"],
+        "--gym-lock: File name too long; give another file",
+    ),
     "nowhere to lock": (["--gym-demo", "--gym-lock-update"], "--gym-lock-update: there is no lock to write; *"),
     "timeout is no number": (
         ["--gym-demo", "--gym-timeout", "soon"],
