@@ -1,16 +1,16 @@
-"""JSON Schema for the suite and the mocks alike: pure functions, no I/O. Importing it does not import Hypothesis.
+"""JSON Schema tools for the suite and the mocks: pure functions without I/O. Importing them does not import Hypothesis.
 
-- `upgrade` brings a schema of any draft, or of OpenAPI, to 2020-12; `walk`, `rewrite`, `properties_of` and `Document` go
-  through it.
-- `Acceptance` holds values to an upgraded schema, and says where and why one is refused.
-- `contains` and `subtract` compare two upgraded schemas; `too_large` says beforehand that they are too large for that.
-- `admits`, `minimal`, `sampled`, `near_sample` and `boundary_values` take a schema as people write it, sound or not: what
-  it admits, its smallest value, one by chance, one that it refuses for one reason, those at its bounds; `understood` says
-  whether it was read as it stands; `strategies` and `hostile`, which import Hypothesis, have strategies for valid values,
-  near misses and hostile ones. All values are made by one reading of the schema (`making`), whoever makes the choices
-  (`choices`).
-- `differences`, `same`, `distance` and `without` compare JSON values and take them apart; `scalars` and `mapped` go
-  through one.
+- `upgrade` converts a schema of any draft, or of OpenAPI, to 2020-12; `walk`, `rewrite`, `properties_of` and `Document`
+  traverse it.
+- `Acceptance` validates values against an upgraded schema, and says where and why one is refused.
+- `contains` and `subtract` compare two upgraded schemas; `too_large` says beforehand whether they are too large for
+that.
+- `admits`, `minimal`, `sampled`, `near_sample` and `boundary_values` take a schema as people write it, sound or not:
+  what it admits, its smallest value, a random value, a value refused for one reason, and its boundary values;
+  `understood` says whether it was read as it is; `strategies` and `hostile`, which import Hypothesis, have strategies
+  for valid values, near misses and hostile values. All values are made from one reading of the schema (`making`),
+  whatever makes the choices (`choices`).
+- `differences`, `same`, `distance` and `without` compare and edit JSON values; `scalars` and `mapped` traverse them.
 """
 
 from gym_schemas.acceptance import Acceptance, SchemaRefusal

@@ -1,4 +1,4 @@
-"""Upgraded schemas as validators that say where a value is refused, and why. Nothing is ever fetched; formats count."""
+"""Upgraded schemas as validators that say where and why a value is refused. Nothing is fetched; formats are checked."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ _BRANCHED = frozenset({"anyOf", "oneOf"})
 
 @dataclass(frozen=True)
 class SchemaRefusal:
-    """Why a value is refused: where in the value, by which keyword, in words.
+    """Why a value is refused: the location in the value, the keyword, and a message.
 
-    Where a property is missing or unexpected, the way ends in its name.
+    If a property is missing or unexpected, the location ends in its name.
     """
 
     way: Way
@@ -32,7 +32,7 @@ class Acceptance:
     """An upgraded schema as a validator.
 
     Raises:
-        ValueError: it is no JSON Schema, or refers to what is not there.
+        ValueError: it is not a JSON Schema, or has a reference that leads nowhere.
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -46,12 +46,12 @@ class Acceptance:
         return accepted(self._validator, value)
 
     def refusals(self, value: Json) -> list[SchemaRefusal]:
-        """All that the schema has against the value, each as deep inside as can be told."""
+        """All violations of the schema by the value, each at the innermost location that can be determined."""
         return [refusal for error in self._validator.iter_errors(value) for refusal in _located(error)]
 
 
 def accepted(validator: jsonschema_rs.Validator, value: Json) -> bool:
-    """Whether the validator takes the value; no validator can read a property name with a lone surrogate."""
+    """Whether the validator accepts the value; none can read a property name with a lone surrogate."""
     try:
         return validator.is_valid(value)
     except (ValueError, RecursionError):
@@ -59,7 +59,7 @@ def accepted(validator: jsonschema_rs.Validator, value: Json) -> bool:
 
 
 def _located(error: jsonschema_rs.ValidationError) -> Iterator[SchemaRefusal]:
-    """The error, or those of the one branch of a union that the value seems meant for."""
+    """The error; for a union, the errors of the one branch that the value seems meant for."""
     kind = error.kind
     if kind.name in _BRANCHED and (branches := getattr(kind, "context", None)):
         meant = [branch for branch in branches if branch and not _other_type(branch, error)]

@@ -1,8 +1,8 @@
-"""Boundary values of a schema: a bounded, deterministic enumeration.
+"""Boundary values of a schema: a limited, deterministic enumeration.
 
-A value is made by the simplest way first, then by ways that part from it in one decision, and so on for the decisions
-that only arise there. So the number of values grows with the number of arguments, and not with its power. Not
-everything is found: a schema may admit values and this yield none of them.
+A value is first made by the simplest choices, then by choices that differ from these in one decision, and so on for
+decisions that only arise then. So the number of values is linear in the number of arguments, not exponential. The
+enumeration is incomplete: it may yield nothing for a schema that admits values.
 """
 
 from collections import deque
@@ -21,16 +21,16 @@ from gym_schemas.tree import Schema, walk
 
 T = TypeVar("T")
 
-#: How many values are yielded, of objects and of anything else, and how many ways are tried for them.
+#: How many values to yield, for objects and for other types, and how many combinations of choices to try for them.
 OBJECTS, OTHERS, TRIED = 400, 32, 1_200
 
-#: How many ways where no value is known: a hint may be one.
+#: How many combinations to try if no value is known, since a hint may be one.
 UNLIKELY = 64
 
-#: How many constants of a schema are tried in another, and how long texts may be.
+#: How many constants of one schema to try in another, and how long texts may be.
 _CONSTANTS, _LONGEST = 12, 3_000
 _BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
-_EXACT = 2**52  # beyond it a float has no halves
+_EXACT = 2**52  # above this a float has no fraction
 _TEXTS = (
     *("", "a", "0", "1.5", "true", "A b", "\u00e9", "a@example.com", "https://example.com/a", "2024-02-29"),
     *("2024-02-29T12:30:00Z", "12:30:00Z", "P1D", "6fa459ea-ee8a-4ca4-894e-db77e160355e", "127.0.0.1", "::1"),
@@ -41,7 +41,7 @@ _NUMBERS = (0, 1, -1, 2, 0.5, -0.5, 0.3, 10, 100, 1e3, 12345678901)
 
 
 def boundary_values(schema: Parameters, hints: Iterable[Json] = ()) -> Iterator[Json]:
-    """Distinct values that a schema admits, simple ones first; `hints` are scalars that are worth trying anywhere."""
+    """Distinct values that a schema admits, simple ones first; `hints` are scalars to try everywhere."""
     reading = read(schema)
     tried = (*hints, *constants(reading.source), *_TEXTS, *_NUMBERS)
     fitting = _Fitting(
@@ -53,7 +53,7 @@ def boundary_values(schema: Parameters, hints: Iterable[Json] = ()) -> Iterator[
     seen: set[str] = set()
     most = OTHERS
     waiting: deque[dict[_Decision, int]] = deque([{}])
-    # the smallest is looked for once, from the root: where there is none, each try would look for it again
+    # looked for only once, at the root: if there is no smallest value, each try would look for it again
     tries = TRIED if possible(reading, reading.root) else UNLIKELY
     for _ in range(tries):
         if not waiting or len(seen) >= most:
@@ -72,7 +72,7 @@ def boundary_values(schema: Parameters, hints: Iterable[Json] = ()) -> Iterator[
 
 
 def constants(schema: Schema) -> list[Json]:
-    """What a schema names: members of enums, examples and defaults, and the numbers and texts at its bounds."""
+    """The constants in a schema: members of enums, examples, defaults, and the numbers and texts at its bounds."""
     texts: dict[str, None] = {}
     numbers: dict[int | float, None] = {}
     for _, node in walk(schema):
@@ -90,7 +90,7 @@ def constants(schema: Schema) -> list[Json]:
 
 
 class _Fitting:
-    """The hints that a node admits, found once for each node."""
+    """The hints that a node admits, computed once for each node."""
 
     def __init__(self, hints: dict[str, list[Json]]) -> None:
         self._hints = hints
@@ -107,7 +107,7 @@ _Decision = tuple[Way, int]
 
 
 class _Tried(Choices):
-    """The given decisions, and for all others the simplest. What the last one does not touch is not made anew."""
+    """Makes the given decisions, and otherwise the simplest. Parts that the last one does not affect are reused."""
 
     def __init__(self, given: dict[_Decision, int], hints: _Fitting) -> None:
         super().__init__()
@@ -119,8 +119,8 @@ class _Tried(Choices):
         self._whole = False
 
     def further(self) -> Iterator[dict[_Decision, int]]:
-        """The decisions that lead elsewhere, from within the part of the value that the last given one made."""
-        if self._whole:  # what varies in each of them is tried with that one alone
+        """The alternative decisions within the part of the value that the last given one made."""
+        if self._whole:  # variations inside are tried with that one alone
             return
         after = [*self._made]
         last = next(reversed(self._given), None)

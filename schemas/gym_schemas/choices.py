@@ -1,7 +1,8 @@
-"""Where the decisions come from that make one value out of the many that a schema admits.
+"""The sources of the decisions that select one value of the many that a schema admits.
 
-`Maker` asks a `Choices` at each step. `Simplest` always takes the simplest way, `Chance` a seeded `random.Random`'s,
-`boundaries.Tried` one of a bounded enumeration, and `strategies.Drawn` what Hypothesis draws and shrinks.
+`Maker` asks a `Choices` at each step. `Simplest` always takes the simplest option, `Chance` asks a seeded
+`random.Random`, `boundaries.Tried` follows a limited enumeration, and `strategies.Drawn` lets Hypothesis draw and
+shrink.
 """
 
 import math
@@ -22,7 +23,7 @@ _SPREAD = 10
 
 
 class Choices(ABC):
-    """One run of decisions. The first of several options is the simplest."""
+    """A series of decisions. The first of several options is the simplest."""
 
     tries = 1
     """How often a part that its schema refuses is made anew; 1 where that would come to the same."""
@@ -37,18 +38,18 @@ class Choices(ABC):
 
     @abstractmethod
     def fraction(self, low: float, high: float) -> float:
-        """A number from `low` to `high`, with a fraction if it may be."""
+        """A number from `low` to `high`, with a fraction if possible."""
 
     @abstractmethod
     def text(self, low: int, high: int | None) -> str:
-        """Any text of so many characters."""
+        """Any text with a length in this range."""
 
     def pick(self, options: Sequence[T]) -> T:
         """One of the options."""
         return options[self.whole(0, len(options) - 1)]
 
     def count(self, low: int, high: int) -> int:
-        """How many there are of something."""
+        """How many of something to make."""
         return self.whole(low, high)
 
     def letter(self, members: str) -> str:
@@ -66,28 +67,28 @@ class Choices(ABC):
         return [name for name in names if name in chosen][:high]
 
     def anything(self, _types: Sequence[str]) -> Json:
-        """A value of one of the types, where nothing more is asked of it; `ABSENT` leaves that to the maker."""
+        """A value of one of the types, with no other constraints; `ABSENT` leaves it to the maker."""
         return ABSENT
 
     def for_names(self) -> "Choices":
-        """Who makes the choices for the name of a property that the schema does not name."""
+        """The choices for the name of a property that the schema does not name."""
         return self
 
     def settled(self) -> bool:
-        """Whether nothing is to be decided at this place, so that its smallest value will do."""
+        """Whether nothing is to be decided at this place, so that the smallest value will do."""
         return False
 
     def padding(self) -> str:
-        """Text before or after what a pattern without an anchor asks for."""
+        """Text to add before or after a match of a pattern that has no anchor there."""
         return ""
 
     def hint(self, _node: CanonicalSchema, _type: str) -> Json:
-        """A scalar of the type that the node admits and that is worth trying, `ABSENT` for none."""
+        """A scalar of the type to try, which the node admits; `ABSENT` for none."""
         return ABSENT
 
 
 class Simplest(Choices):
-    """The simplest way at each step, or the one that is a few steps more than that."""
+    """The simplest option at each step, or the one a few steps after it."""
 
     def __init__(self, more: int = 0) -> None:
         super().__init__()
@@ -116,7 +117,7 @@ class Simplest(Choices):
 
 
 class Chance(Choices):
-    """What a seeded random number generator says: everyday words, and numbers not far from zero."""
+    """The choices of a seeded random number generator: everyday words, and numbers close to zero."""
 
     tries = 4
 

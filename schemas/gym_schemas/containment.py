@@ -1,8 +1,8 @@
-"""Whether one schema admits all that another does, and what lies between the two.
+"""Whether one schema admits all that another does, and the difference between the two.
 
-jsonschema_rs compares canonical forms; its work on them is experimental, so only a proof of containment is trusted.
-What it leaves open (recursion, large unions) is tried part by part: sound and not complete, True is a proof and False
-says nothing. A pair that is met again deeper in the value is taken as proven, for every value is finite.
+jsonschema_rs compares canonical forms. Its results on them are experimental, so only a proof of containment is trusted.
+What it leaves open (recursion, large unions) is compared part by part; this is sound but incomplete: True is a proof,
+False means nothing. A pair that recurs deeper in the value is assumed to be proven, since every value is finite.
 """
 
 from itertools import chain
@@ -16,10 +16,10 @@ from gym_schemas.json_values import Json, identity, is_numeric
 from gym_schemas.size import tractable
 from gym_schemas.tree import ANNOTATIONS, Document, Schema, takes_all, walk
 
-#: Parts of two schemas that are still subtracted from one another: 300 take a second, and the work grows with their cube.
+#: The most parts of two schemas that are subtracted: 300 take a second, and the work grows with their cube.
 _MOST_SUBTRACTED = 300
 
-#: Numbers in all `enum`s of two schemas that are still compared: 256 take a second, and the work may grow with their cube.
+#: The most numbers in all `enum`s of two schemas to compare: 256 take a second, and the work may grow with their cube.
 _MOST_NUMBERS = 256
 
 _OBJECT = ANNOTATIONS | {"type", "properties", "required", "additionalProperties"}
@@ -29,16 +29,16 @@ _CHOICE = ANNOTATIONS | {"anyOf", "oneOf"}
 
 
 def contains(wide: Schema, narrow: Schema) -> bool:
-    """Whether everything that the upgraded schema `narrow` admits is proven to be admitted by `wide`."""
+    """Whether it is proven that `wide` admits everything that the upgraded schema `narrow` admits."""
     try:
         proof = _Proof(Document(narrow), Document(wide))
         return proof.holds(proof.narrow.root, proof.wide.root)
-    except RecursionError:  # a union that holds itself
+    except RecursionError:  # a union that contains itself
         return False
 
 
 def subtract(source: Schema, target: Schema) -> Schema | None:
-    """A schema of the values that `source` admits and `target` refuses; None where it cannot be written."""
+    """A schema of the values that `source` admits and `target` refuses; None if it cannot be expressed."""
     if not (tractable(Document(source)) and tractable(Document(target)) and _few_numbers(source, target)):
         return None
     if sum(1 for schema in (source, target) for _ in walk(schema)) > _MOST_SUBTRACTED:
@@ -77,7 +77,7 @@ class _Proof:
             return False
 
     def _inside(self, narrow: Schema, wide: Schema) -> bool:
-        """As `holds`, one level deeper in the value: here a pair may lean on itself."""
+        """Like `holds`, one level deeper in the value, where a pair may rely on itself."""
         pair = (identity(narrow), identity(wide))
         if pair in self._met:
             return True
@@ -85,7 +85,7 @@ class _Proof:
         self._met |= {pair}
         if self.holds(narrow, wide):
             return True
-        self._met = before  # whatever leaned on this pair falls with it
+        self._met = before  # whatever relied on this pair is no longer proven
         return False
 
     def _by_parts(self, narrow: Schema, wide: Schema) -> bool:

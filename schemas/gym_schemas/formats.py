@@ -1,4 +1,4 @@
-"""Strings of the formats that JSON Schema 2020-12 defines (validation, section 7.3), as patterns; simple ones first."""
+"""String formats of JSON Schema 2020-12 (validation, section 7.3), as patterns; simple ones first."""
 
 from functools import cache
 
@@ -10,7 +10,7 @@ _SEGMENT = "[A-Za-z0-9._~-]{1,8}"
 _PATH = f"(/{_SEGMENT}){{0,3}}"
 _LINK = f"https://{_HOST}{_PATH}"
 _DATE = r"((20\d\d|19\d\d)-(0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8])|2024-02-29|2100-12-31)"
-_TIME = r"([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{3})?(Z|\+00:00|-08:00|\+05:30)"  # RFC 3339 knows none without an offset
+_TIME = r"([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{3})?(Z|\+00:00|-08:00|\+05:30)"  # RFC 3339 requires an offset
 _EMAIL = rf"[a-z][a-z0-9]{{0,9}}([.+_-][a-z0-9]{{1,5}})?@{_HOST}"
 _BYTE = r"(\d|[1-9]\d|1\d\d|2[0-4]\d|25[0-5])"
 
@@ -44,6 +44,6 @@ _NOT_OF_FORMAT = (
 
 @cache
 def not_of_format(name: str) -> tuple[str, ...]:
-    """Strings that are not of the format, simple ones first; none for a format without meaning."""
+    """Strings that do not have the format, simple ones first; empty for an unknown format."""
     validator = jsonschema_rs.validator_for({"format": name}, validate_formats=True)
     return tuple(text for shape in _NOT_OF_FORMAT if not validator.is_valid(text := shape.replace("{}", name)))

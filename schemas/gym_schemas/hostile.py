@@ -1,4 +1,4 @@
-"""Values that JSON allows and servers choke on: each is put at some place of otherwise valid arguments."""
+"""Values that are valid JSON but break servers, each placed somewhere in otherwise valid arguments."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,14 +12,14 @@ from gym_schemas.places import SchemaPlace, places, put
 from gym_schemas.schema_reading import Parameters, SchemaReading, read
 from gym_schemas.strategies import drawn_maker, valid_arguments
 
-#: How deep nesting goes: below the 255 levels that pydantic writes, as when FastAPI repeats in a 422 what it refuses.
+#: Levels of nesting: below the 255 that pydantic can write, as when FastAPI echoes in a 422 what it refuses.
 _DEPTHS = (20, 100, 200)
 _LENGTHS = (256, 5_000, 70_000)
 
 
 @dataclass(frozen=True)
 class Hostile:
-    """Arguments that may be valid or not; a server must survive them either way."""
+    """Arguments that may or may not be valid; a server must survive them."""
 
     value: Json
     label: str
@@ -57,10 +57,10 @@ _NAMES = ("", "\0", "__proto__", "__class__", "$ref", "a.b", "self", "session_id
 
 
 def hostile_arguments(schema: Parameters) -> SearchStrategy[Hostile]:
-    """Valid arguments with one hostile value at one place, or with a hostile property more.
+    """Valid arguments with one hostile value in one place, or with an additional hostile property.
 
-    Strings may hold lone surrogates: send them as JSON escapes (`json.dumps` does), not as UTF-8. Nothing is nested
-    deeper than 200 levels or longer than 70,000 characters. Empty where no valid value is known.
+    Strings may contain lone surrogates: send them as JSON escapes (as `json.dumps` does), not as UTF-8. Nothing is
+    nested deeper than 200 levels, or longer than 70,000 characters. Empty if no valid value is known.
     """
     right = valid_arguments(schema)
     return st.nothing() if right.is_empty else _hostile(right, read(schema))
@@ -68,7 +68,7 @@ def hostile_arguments(schema: Parameters) -> SearchStrategy[Hostile]:
 
 @lru_cache(512)
 def _sites(reading: SchemaReading) -> tuple[SchemaPlace, ...]:
-    """Where a value can be put: each path once, and the whole value only if there is no other."""
+    """Where a value can be placed: each path once, and the whole value only if there is no other."""
     found = {place.path: place for place in places(reading)}
     return tuple(place for path, place in found.items() if path) or tuple(found.values())
 

@@ -1,6 +1,6 @@
-"""JSON values: how two of them compare, how they are written, and where they differ.
+"""JSON values: equality, serialisation, and differences.
 
-Equality is JSON Schema's (core, section 4.2.2): 1 is 1.0, true is not 1.
+Equality is that of JSON Schema (core, section 4.2.2): 1 is 1.0, true is not 1.
 """
 
 import json
@@ -21,7 +21,7 @@ TYPES = ("string", "integer", "number", "boolean", "array", "object", "null")
 
 
 class Absent:
-    """Stands for what is not there, which null is not."""
+    """The type of `ABSENT`, which represents a missing value, unlike null."""
 
     def __repr__(self) -> str:
         return "nothing"
@@ -32,7 +32,7 @@ ABSENT: Final = Absent()
 
 @dataclass(frozen=True)
 class Change:
-    """One place where two values differ; `ABSENT` on the side that has nothing there."""
+    """One place where two values differ; `ABSENT` on the side that lacks it."""
 
     way: Way
     before: Json
@@ -40,7 +40,7 @@ class Change:
 
     @property
     def path(self) -> str:
-        """The place as a JSON Pointer."""
+        """The place, as a JSON Pointer."""
         return pointer(self.way)
 
     def __str__(self) -> str:
@@ -55,7 +55,7 @@ def differences(before: Json, after: Json, way: Way = ()) -> Iterator[Change]:
             yield from differences(before.get(key, ABSENT), after.get(key, ABSENT), (*way, key))
     elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         for index, (one, two) in enumerate(zip(before, after, strict=True)):
-            if not (isinstance(one, str) and one == two):  # of a page there are thousands of words
+            if not (isinstance(one, str) and one == two):  # a page has thousands of words
                 yield from differences(one, two, (*way, index))
     elif before != after or isinstance(before, bool) is not isinstance(after, bool):
         yield Change(way, before, after)
@@ -63,11 +63,11 @@ def differences(before: Json, after: Json, way: Way = ()) -> Iterator[Change]:
 
 def same(one: Json, two: Json) -> bool:
     """Whether two values are equal."""
-    return bool(one == two) and next(differences(one, two), None) is None  # Python takes true for 1
+    return bool(one == two) and next(differences(one, two), None) is None  # to Python, true equals 1
 
 
 def distance(one: Json, two: Json) -> int:
-    """How far two values are apart: the number of places that differ, twice for what only one has."""
+    """The number of places where two values differ; places that only one of them has count twice."""
     if isinstance(one, list) and isinstance(two, list):
         return sum(map(distance, one, two)) + abs(len(one) - len(two))
     if isinstance(one, dict) and isinstance(two, dict):
@@ -76,7 +76,7 @@ def distance(one: Json, two: Json) -> int:
 
 
 def without(value: Json, way: Way) -> Json:
-    """The value with nothing at that place; an item of an array leaves null."""
+    """The value without what is at that place; an item of an array becomes null."""
     if not way or not isinstance(value, dict | list):
         return None
     step, rest = way[0], way[1:]
@@ -93,12 +93,12 @@ def pointer(way: Way) -> str:
 
 
 def text(value: Json) -> str:
-    """The value as JSON on one line, ASCII only, keys in their order."""
+    """The value as JSON on one line, ASCII only, with keys in their order."""
     return json.dumps(value)
 
 
 def scalars(value: Json, way: Way = ()) -> Iterator[tuple[Json, Way]]:
-    """Every value within that has no parts, with its place."""
+    """All values within that have no parts, with their places."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from scalars(inner, (*way, key))
@@ -117,7 +117,7 @@ def mapped(
     keys: Callable[[str], str] = str,
     way: Way = (),
 ) -> Json:
-    """The value with all that has no parts, or is a `leaf`, changed, by what it is and its place; and the keys."""
+    """The value with its keys changed, and its leaves (without parts, or by `leaf`), given each leaf and its place."""
     if isinstance(value, dict) and not leaf(value):
         found = value.items()
         return {keys(key): mapped(inner, change, leaf=leaf, keys=keys, way=(*way, key)) for key, inner in found}
@@ -127,12 +127,12 @@ def mapped(
 
 
 def name_of(way: Way) -> str:
-    """The key that a place is called by: of what stands in a list, the list's."""
+    """The key at a place; for an item of a list, that of the list."""
     return next((step for step in reversed(way) if isinstance(step, str)), "")
 
 
 def texts_in(value: Json) -> Iterator[str]:
-    """Every text within the value, keys as well."""
+    """All texts in the value, including keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -145,19 +145,19 @@ def texts_in(value: Json) -> Iterator[str]:
 
 
 def shown(value: Json, limit: int = 60) -> str:
-    """The value as JSON, cut in the middle where it is longer than `limit` characters."""
+    """The value as JSON, with the middle cut out if it is longer than `limit` characters."""
     whole = text(value) if not isinstance(value, str) else text(value[: limit + 1])
     return whole if len(whole) <= limit else f"{whole[: limit - 15]} ... {whole[-10:]}"
 
 
 def simplicity(value: Json) -> tuple[int, str]:
-    """A sort key: shorter JSON text is simpler; false is as short as true, and null is the least telling of all."""
+    """A sort key: shorter JSON is simpler; false is as short as true; null comes last, since it says least."""
     whole = text(value)
     return len(whole) - (value is False) + 5 * (value is None), whole
 
 
 def identity(value: Json) -> str:
-    """A text that two values share exactly if they are equal."""
+    """A text that is the same for two values if, and only if, they are equal."""
     try:
         return to_string(value)
     except ValueError:  # a lone surrogate
@@ -165,7 +165,7 @@ def identity(value: Json) -> str:
 
 
 def is_numeric(value: Json) -> TypeGuard[int | float]:
-    """Whether it is a number: Python calls a bool one, too."""
+    """Whether it is a number; to Python, a bool is one, too."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -188,5 +188,5 @@ def type_of(value: Json) -> str:  # noqa: PLR0911 (one case for each type)
 
 
 def whole(value: Json) -> Json:
-    """The value with whole numbers as most clients write them: JSON Schema takes 1000.0 for an integer, Python does not."""
+    """The value with whole numbers as most clients write them: 1000.0 is an integer to JSON Schema, not to Python."""
     return mapped(value, lambda each, _: int(each) if isinstance(each, float) and each.is_integer() else each)

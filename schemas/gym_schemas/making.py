@@ -1,4 +1,4 @@
-"""Makes values of a schema from its canonical form; `choices` decides wherever there is a choice."""
+"""Makes values of a schema from its canonical form; `choices` makes the decisions."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -22,10 +22,11 @@ from gym_schemas.schema_reading import Parameters, SchemaReading, fits, read
 Mined = Mapping[str, Sequence[Json]]
 """Known good values, by the name of a property, at any depth."""
 
-#: Longer texts and arrays than these are not made.
+#: The longest text and the longest array to make.
 LONGEST_TEXT, MOST_ITEMS = 100_000, 1_000
 
-#: Of a value: its characters, and so many for each value in it. Lists of lists of the fewest items come to any number.
+#: The most weight of a value: its characters, plus this for each value in it. Nested lists, even of the fewest items,
+#: have no limit.
 _HEAVIEST, _EACH = 200_000, 20
 
 _ROOM = 4
@@ -63,11 +64,11 @@ _STEPS, _SEEDS = 8, 20
 
 
 class NoValue(Exception):
-    """No valid value is known: none exists, or none that this package can build."""
+    """No valid value is known: there is none, or none that this package can make."""
 
 
 def minimal(schema: Parameters) -> Json:
-    """A smallest value that the schema admits: the same one each time, as a new object.
+    """A smallest value that the schema admits: always the same one, as a new object.
 
     Raises:
         NoValue: none is known.
@@ -79,7 +80,7 @@ def minimal(schema: Parameters) -> Json:
 
 
 def makeable(reading: SchemaReading) -> bool:
-    """Whether a value of the whole schema is known; one of its canonical form may not be, which can be laxer."""
+    """Whether a value of the whole schema is known; one of its canonical form, which can be laxer, is not enough."""
     return _least(reading) is not ABSENT
 
 
@@ -94,7 +95,7 @@ def _least(reading: SchemaReading) -> Json:
 
 
 def sampled(schema: Parameters, random: Random) -> Json:
-    """An ordinary-looking value that the schema admits, chosen by the random number generator.
+    """A random value that the schema admits, of an ordinary appearance.
 
     Raises:
         NoValue: none is known.
@@ -120,7 +121,7 @@ def possible(reading: SchemaReading, node: CanonicalSchema | None) -> bool:
 
 
 class _Smallest:
-    """The search for smallest values, which are cached in the reading. A node met again inside itself has none on that path."""
+    """The search for smallest values, cached in the reading. A node that recurs inside itself has none on that path."""
 
     def __init__(self, reading: SchemaReading) -> None:
         self._reading = reading
@@ -137,7 +138,7 @@ class _Smallest:
             value = next((one for one in self._candidates(node) if fits(node, one)), ABSENT)
             self._open.pop()
             self._circles.discard(node)
-            if value is ABSENT and self._circles:  # none on this path; there may be one on another
+            if value is ABSENT and self._circles:  # none on this path, but perhaps on another
                 raise NoValue
             found[node] = value
         if found[node] is ABSENT:
@@ -168,10 +169,10 @@ def _by_chance(reading: SchemaReading, node: CanonicalSchema) -> Any:
 
 
 def _light(value: Json, most: int) -> int:
-    """How heavy a value is.
+    """The weight of a value.
 
     Raises:
-        NoValue: heavier than `most`.
+        NoValue: it is heavier than `most`.
     """
     weight, waiting = 0, [value]
     while waiting and weight <= most:
@@ -185,7 +186,7 @@ def _light(value: Json, most: int) -> int:
 
 
 class Maker:
-    """Makes one value of a reading; `mined` values are mixed in where a property of their name admits them.
+    """Makes one value of a reading; `mined` values are used at times for properties of their name that admit them.
 
     A part that cannot be made raises NoValue.
     """
@@ -205,7 +206,7 @@ class Maker:
         self._refused = 0
 
     def value(self) -> Json:
-        """A value of the whole schema, held to its own validator.
+        """A value of the whole schema, checked by its own validator.
 
         Raises:
             NoValue: none is known.
@@ -260,7 +261,7 @@ class Maker:
         return self._composed(node)
 
     def _composed(self, node: CanonicalSchema) -> Json:
-        """A value of a node that is made of other nodes."""
+        """A value of a node that is composed of other nodes."""
         match node.view():
             case views.AnyOfView(branches):
                 return self.of(self.choices.pick(self._possible(branches)))
@@ -273,7 +274,7 @@ class Maker:
         return self._held(node, lambda: self._free(_FREE))
 
     def _possible(self, branches: list[CanonicalSchema]) -> list[CanonicalSchema]:
-        """The alternatives of which a value is known, simple ones first."""
+        """The alternatives for which a value is known, simple ones first."""
         known: list[tuple[tuple[int, str], int, CanonicalSchema]] = []
         for branch in branches:
             try:
@@ -404,7 +405,7 @@ class Maker:
         return make() if exact else self._held(node, make)
 
     def _ensure_light(self, parts: Sequence[CanonicalSchema], counts: Sequence[int]) -> None:
-        """Go on only where so many of each part may be light enough, rather than to make them and find that they are not."""
+        """Continue only if this many of each part may be light enough, instead of making them in vain."""
         for part, often in zip(parts, counts, strict=True):
             if often:
                 _light(self._inner(part) if self._inner else smallest(self.reading, part), _HEAVIEST // often)
@@ -426,7 +427,7 @@ class Maker:
                 return value
             if more > len(seen) + _STEPS:
                 break
-            # a random choice repeats itself; counting does not
+            # random choices repeat; counting does not
             value = more
             if node is not None:
                 value = Maker(self.reading, Simplest(more), smallest=self._inner or self._smallest).make(node)
@@ -439,8 +440,8 @@ class Maker:
     def _object(self, node: CanonicalSchema, view: views.ObjectView | None) -> Json:
         """An object with the required properties, some optional ones, and a few others.
 
-        Undeclared properties are given only where the schema speaks of them, or names no property at all: a tool that
-        takes {"city"} and forgot `additionalProperties: false` is not called with anything else.
+        Undeclared properties are only added if the schema mentions them, or names no property at all: a tool that takes
+        {"city"} and forgot `additionalProperties: false` is not called with anything else.
         """
         shapes = self.reading.shapes
         shape = shapes.get(node) or shapes.setdefault(node, _object_shape(self.reading, node, view))
@@ -480,7 +481,7 @@ class Maker:
         return list(taken)[len(others) :]
 
     def _optional(self, shape: "ObjectShape") -> list[str]:
-        """The optional properties of which a value is known."""
+        """The optional properties for which a value is known."""
         if self._inner:  # as far as known while the smallest value is still being searched
             return [name for name in shape.optional if (child := shape.child(name)) is None or self._known(child)]
         if shape.possible is None:
@@ -495,13 +496,13 @@ class Maker:
 
 @dataclass
 class ObjectShape:
-    """What an object must, may and need not have, and what other properties may be called.
+    """The required, optional and other properties of an object, and the names that the others may have.
 
     Attributes:
-        optional: names of properties that it may have.
-        extras: patterns for the names of other properties, of which it may have some.
+        optional: names of optional properties.
+        extras: patterns for the names of other properties that it may have.
         exact: whether an object made this way is valid by construction.
-        lengths: of the other properties' names, the shortest and the longest.
+        lengths: the shortest and the longest names of other properties.
         possible: those of `optional` for which a value is known; None until computed.
     """
 
@@ -528,7 +529,7 @@ def _object_shape(reading: SchemaReading, node: CanonicalSchema, view: views.Obj
     at_root = node == reading.root
     undeclared = reading.root_names if at_root else reading.open_names
     is_open = at_root and reading.root_is_open
-    if view is None:  # nothing is said of its properties
+    if view is None:  # its properties are unconstrained
         return ObjectShape(list(undeclared), [_PLAIN_NAME] if is_open or not at_root else [])
     listed = names_admitted(view)
     shape = ObjectShape(
@@ -549,7 +550,7 @@ def _object_shape(reading: SchemaReading, node: CanonicalSchema, view: views.Obj
 
 
 def _others_expected(view: views.ObjectView, shape: ObjectShape) -> bool:
-    """Whether the schema speaks of properties that it does not name, names none at all, or asks for more than it names."""
+    """Whether the schema mentions properties that it does not name, names none, or requires more than it names."""
     spoken_of = shape.rest is not None or not (view.properties or view.required)
     return spoken_of or bool(view.violations) or shape.low > len(view.required) + len(shape.optional)
 
@@ -562,7 +563,7 @@ def _optional_names(view: views.ObjectView, undeclared: Sequence[str]) -> list[s
 
 
 def _name_patterns(names: CanonicalSchema | None) -> tuple[list[str], tuple[int, int | None]]:
-    """Patterns for names that `propertyNames` admits, and how short and how long those may be."""
+    """Patterns for names that `propertyNames` admits, and their minimum and maximum length."""
     if names is None:
         return [_PLAIN_NAME], (0, None)
     view = names.view()

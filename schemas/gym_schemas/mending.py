@@ -1,4 +1,4 @@
-"""Reading schemas as validators in the field do: what is not sound JSON Schema is fixed or left out."""
+"""Repairs schemas as validators in the field do: what is not sound JSON Schema is fixed or left out."""
 
 import json
 from typing import Any
@@ -11,18 +11,18 @@ from gym_schemas.upgrade import old_arrays, old_bounds
 
 _MOST_REPAIRS = 200
 
-#: Keywords that may make a whole document unreadable.
+#: Keywords that can make a whole document unreadable.
 _OF_THE_WHOLE = ("$schema", "$id", "$ref", "$dynamicRef", "$recursiveRef", "$vocabulary")
 
-#: Keywords that say nothing of values.
+#: Keywords that do not constrain values.
 _SAY_NOTHING = frozenset(
     {"$schema", "$id", "$comment", "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"}
 )
 
-#: A type that people write who mean no limit at all.
+#: The type that people write if they mean no limit at all.
 _ANY = "any"
 
-#: Names of types that people write, and what they mean.
+#: Type names that people write, and what they mean.
 _TYPE_NAMES = {
     "str": "string",
     "text": "string",
@@ -42,18 +42,18 @@ _TYPE_NAMES = {
 
 
 def sound(schema: Json) -> Schema:
-    """A schema that every validator takes, equal to the given one if that is sound; {} if too much of it is not."""
+    """A schema that every validator accepts, equal to the given one if that is sound; {} if too much of it is not."""
     return mended(schema)[0]
 
 
 def mended(schema: Json) -> tuple[Schema, bool]:
-    """A sound schema, and whether it still says all that the given one says of values."""
+    """A sound schema, and whether it still says all that the given one says about values."""
     if isinstance(schema, bool):
         return schema, True
     if not isinstance(schema, dict):
         return {}, False
     text = json.dumps(schema, ensure_ascii=False)
-    encoded = text.encode("utf-8", "replace")  # no validator takes a lone surrogate, not even in a description
+    encoded = text.encode("utf-8", "replace")  # no validator accepts a lone surrogate, even in a description
     fixed: dict[str, Any] = json.loads(encoded)
     whole = encoded.decode() == text
     whole &= not _remove_lost_references(fixed)
@@ -66,7 +66,7 @@ def mended(schema: Json) -> tuple[Schema, bool]:
 
 
 def _remove_lost_references(schema: dict[str, Any]) -> bool:
-    """Take away every `$ref` that leads nowhere within the document, as nothing is fetched; whether there was any."""
+    """Remove each `$ref` that leads nowhere in the document, as nothing is fetched; returns whether any did."""
     lost = False
     identified = any("$id" in inner or "$anchor" in inner for _, inner in walk(schema))
     for _, inner in list(walk(schema)):
@@ -81,7 +81,7 @@ def _remove_lost_references(schema: dict[str, Any]) -> bool:
 
 
 def _first_fault(schema: dict[str, Any]) -> list[str | int] | None:
-    """Where the schema is not sound, as a path into it."""
+    """The path to the first place where the schema is not sound."""
     try:
         jsonschema_rs.validator_for(schema, validate_formats=True, offline=True)
     except jsonschema_rs.ValidationError as error:
@@ -92,7 +92,7 @@ def _first_fault(schema: dict[str, Any]) -> list[str | int] | None:
 
 
 def _repair(schema: dict[str, Any], path: list[str | int]) -> bool:
-    """Fix the innermost keyword on the path, or take it away; whether all that it says of values is kept."""
+    """Fix or remove the innermost keyword on the path; returns whether all that it says about values is kept."""
     holder, keyword = _keyword_at(schema, path)
     if keyword is None:
         lost = next((name for name in _OF_THE_WHOLE if name in schema), None)
@@ -109,7 +109,7 @@ def _repair(schema: dict[str, Any], path: list[str | int]) -> bool:
 
 
 def _keyword_at(schema: dict[str, Any], path: list[str | int]) -> tuple[dict[str, Any], str | None]:
-    """The innermost object schema on the path, and its keyword that the path goes through."""
+    """The innermost object schema on the path, and the keyword of it through which the path goes."""
     places = {id(inner) for _, inner in walk(schema)}
     holder, keyword, place = schema, None, schema
     for part in path:
@@ -123,7 +123,7 @@ def _keyword_at(schema: dict[str, Any], path: list[str | int]) -> tuple[dict[str
 
 
 def _require_in_parent(schema: dict[str, Any], path: list[str | int]) -> None:
-    """Read `required: true` in a property as draft 3 does: its object requires the property."""
+    """Read `required: true` in a property as in draft 3: its object requires the property."""
     if len(path) < 3 or path[-3] != "properties":  # noqa: PLR2004 (.../properties/NAME/required)
         return
     parent: Any = schema
@@ -135,7 +135,7 @@ def _require_in_parent(schema: dict[str, Any], path: list[str | int]) -> None:
 
 
 def _mend(holder: dict[str, Any], keyword: str, value: Json) -> bool:
-    """Put what the keyword was meant to say into its holder; whether that is known."""
+    """Replace the keyword by what was meant; returns whether that is known."""
     match keyword, value:
         case "type", str() if value.lower() == _ANY:
             pass
@@ -157,7 +157,7 @@ def _mend(holder: dict[str, Any], keyword: str, value: Json) -> bool:
 
 
 def _types_meant(value: str | list[Json]) -> str | list[str]:
-    """The `type` that was meant; empty where a name in it means nothing."""
+    """The `type` that was meant; empty if one of its names has no known meaning."""
     names = [_type_name(name) for name in (value if isinstance(value, list) else [value])]
     known = list(dict.fromkeys(name for name in names if name))
     if len(known) < len(set(names)):
@@ -166,7 +166,7 @@ def _types_meant(value: str | list[Json]) -> str | list[str]:
 
 
 def _type_name(name: Json) -> str | None:
-    """The type meant, or None where none is known."""
+    """The type that was meant; None if unknown."""
     if not isinstance(name, str):
         return "null" if name is None else None
     plain = name.lower()

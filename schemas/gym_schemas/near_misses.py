@@ -1,4 +1,4 @@
-"""Values that a schema refuses for one reason: for each keyword, how to turn the right value at a place into a wrong one."""
+"""Values that a schema refuses for one reason: for each keyword, how to make a valid value at a place invalid."""
 
 import math
 import re
@@ -42,7 +42,7 @@ Wrong = Callable[[Maker, Json], tuple[Json, str]]
 
 @dataclass(frozen=True)
 class SchemaFault:
-    """One thing that can be wrong at a place."""
+    """One kind of fault at one place."""
 
     place: SchemaPlace
     keyword: str
@@ -51,9 +51,9 @@ class SchemaFault:
 
 
 def near_miss(maker: Maker, right: Json = ABSENT) -> NearMiss | None:
-    """A value with one thing wrong at one place, each fault as likely as any other; None where the choices found none.
+    """A value with one fault at one place, all faults being equally likely; None if the choices found none.
 
-    It starts from the given right value, or from one that the maker makes.
+    It starts from the given valid value, or from one that the maker makes.
 
     Raises:
         NoValue: no valid value is known.
@@ -82,7 +82,7 @@ def near_miss(maker: Maker, right: Json = ABSENT) -> NearMiss | None:
 
 
 def near_sample(schema: Parameters, right: Json, random: Random) -> Json:
-    """The right value with one thing wrong, as the random number generator says; `ABSENT` where none is known."""
+    """The valid value with one random fault; `ABSENT` if none is known."""
     try:
         found = near_miss(Maker(read(schema), Chance(random)), right)
     except NoValue:
@@ -92,12 +92,12 @@ def near_sample(schema: Parameters, right: Json, random: Random) -> Json:
 
 @lru_cache(512)
 def faults(reading: SchemaReading) -> tuple[SchemaFault, ...]:
-    """Everything that can be wrong with a value."""
+    """All faults that a value can have."""
     return tuple(fault for place in places(reading) for fault in _at(reading, place))
 
 
 def _at(reading: SchemaReading, place: SchemaPlace) -> Iterator[SchemaFault]:
-    """Everything that can be wrong at the place itself; the values inside it are places of their own."""
+    """All faults at the place itself; values inside it have places of their own."""
     found = [] if place.is_branch else [*_types(reading, place.node)]
     match place.node.view():
         case views.ConstView(value) if value == {}:
@@ -123,7 +123,7 @@ Found = Iterator[tuple[str, Wrong]]
 
 
 def _drawn(values: Sequence[Json], words: str) -> Wrong:
-    """Wrong values that do not depend on the right one; {} in the words is the value."""
+    """Wrong values that do not depend on the valid one; {} in the words stands for the value."""
 
     def wrong(maker: Maker, _: Json) -> tuple[Json, str]:
         value = maker.choices.pick(values)
@@ -252,7 +252,7 @@ def _beyond(limit: float | Decimal, sign: int, *, exclusive: bool) -> Wrong:
     def wrong(maker: Maker, _: Json) -> tuple[Json, str]:
         far = maker.choices.whole(0 if exclusive else 1, 1_000)
         value = bound + sign * far
-        if far and value == bound:  # a float so large that steps of this size are lost
+        if far and value == bound:  # a float so large that it cannot express such a step
             value = math.nextafter(bound, sign * math.inf)
         words = (
             f"is the exclusive {side}" if far == 0 else f"is {'below' if sign < 0 else 'above'} {side} {shown(bound)}"

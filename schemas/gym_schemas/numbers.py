@@ -1,4 +1,4 @@
-"""Numbers within bounds and steps, as JSON clients carry them: integers up to 2**53 - 1, finite floats."""
+"""Numbers within bounds and steps, limited to what JSON clients can carry: integers up to 2**53 - 1, finite floats."""
 
 import math
 from collections.abc import Sequence
@@ -14,14 +14,14 @@ LARGEST = 2**53 - 1
 
 Number = int | float | Decimal
 
-#: How far a range goes past its only bound where that one is beyond what JSON clients carry.
+#: How far a range extends from its only bound, if that is beyond what JSON clients can carry.
 _NEAR = 100
 
 
 def number_of(view: views.IntegerView | views.NumberView, choices: Choices) -> int | float | None:
     """A number of the view, integers first; None if there is none.
 
-    `not_multiple_of`, and bounds that no float has exactly, are left to the caller.
+    The caller must check `not_multiple_of`, and bounds that no float expresses exactly.
     """
     low, high = _range(view.minimum, view.maximum)
     step = _common_step(view.multiple_of)
@@ -41,7 +41,7 @@ def _multiple(choices: Choices, step: Fraction, first: int, last: int) -> int | 
 
 
 def _between(view: views.NumberView, low: Fraction, high: Fraction, choices: Choices) -> int | float | None:
-    """A number of a view that asks for no multiple."""
+    """A number of a view without `multipleOf`."""
     least, most = _float_within(low, view.exclusive_minimum, 1), _float_within(high, view.exclusive_maximum, -1)
     lowest = math.floor(low) + 1 if view.exclusive_minimum else math.ceil(low)
     highest = math.ceil(high) - 1 if view.exclusive_maximum else math.floor(high)
@@ -51,19 +51,19 @@ def _between(view: views.NumberView, low: Fraction, high: Fraction, choices: Cho
 
 
 def _range(minimum: Number | None, maximum: Number | None) -> tuple[Fraction, Fraction]:
-    """Bounds, where a schema gives none: as far as JSON clients carry integers, or a little past the other bound."""
+    """Bounds; one that is missing is as far as JSON clients carry integers, or a little beyond the other one."""
     low = _exact(minimum) if minimum is not None else min(Fraction(-LARGEST), _exact(maximum or 0) - _NEAR)
     high = _exact(maximum) if maximum is not None else max(Fraction(LARGEST), _exact(minimum or 0) + _NEAR)
     return low, high
 
 
 def _exact(number: Number) -> Fraction:
-    """The number as its JSON text says it: 0.1 is one tenth."""
+    """The number as its JSON text says: 0.1 is exactly one tenth."""
     return Fraction(str(number))
 
 
 def _common_step(steps: Sequence[Number]) -> Fraction | None:
-    """The smallest number of which a multiple is a multiple of all steps; None without any."""
+    """The smallest number whose multiples are multiples of all steps; None if there are none."""
     exact = [_exact(step) for step in steps]
     if not exact:
         return None
@@ -75,7 +75,7 @@ def _plain(number: Fraction) -> int | float:
 
 
 def _float_within(bound: Fraction, exclusive: bool, inwards: int) -> float:
-    """The float at a bound, or the next one inwards where that one is outside."""
+    """The float at a bound, or the next one inwards if that is outside."""
     number = float(bound)
     beyond = (exclusive and number == bound) or (bound - Fraction(number)) * inwards > 0
     return math.nextafter(number, inwards * math.inf) if beyond else number

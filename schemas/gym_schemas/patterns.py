@@ -1,7 +1,7 @@
-r"""Texts that regular expressions match, as JSON Schema writes those (ECMA-262).
+r"""Texts that match regular expressions in the dialect of JSON Schema (ECMA-262).
 
-An expression is read into parts, and a `Choices` makes a text of them. Look-behind and negative look-around are
-ignored, and classes such as \p{L} or [^x] are represented by a sample, so callers check the text against the schema.
+An expression is parsed into parts, from which a `Choices` makes a text. Look-behind and negative look-around are
+ignored, and classes such as \p{L} or [^x] are represented by a sample: callers must check the text with the schema.
 """
 
 import re
@@ -38,7 +38,7 @@ class _Unreadable(Exception):
 
 
 class _Part(NamedTuple):
-    """A part of an expression: the fewest characters that match it, and how a writer makes some that do."""
+    """A part of an expression: the length of its shortest match, and a function that writes a match."""
 
     least: int
     text: Callable[["_Writer"], str]
@@ -171,7 +171,7 @@ class _Reader:
             raise _Unreadable
         if found and found["other"]:
             return _NOTHING
-        if found and found["ahead"]:  # a look-ahead is satisfied by writing it here
+        if found and found["ahead"]:  # a look-ahead is satisfied by writing its match here
             return _times(part, 0, 1)
         return _named(part, names) if names else part
 
@@ -204,7 +204,7 @@ class _Reader:
         return _CLASSES.get(char) or _CONTROLS.get(char) or char
 
     def members(self) -> str:
-        """The characters of a class, whose bracket is open."""
+        """The characters of a class, after its opening bracket."""
         negated = self.peek() == "^"
         self.at += negated
         found = ""
@@ -228,7 +228,7 @@ class _Reader:
 
 
 class _Writer:
-    """The choices for one text, and how many characters it is still short of, or has room for, beyond the fewest."""
+    """The choices for one text, and how many characters it still lacks, or has room for, beyond the shortest match."""
 
     def __init__(self, choices: Choices, short: int, room: int) -> None:
         self.choices = choices
@@ -250,7 +250,7 @@ def _read(pattern: str) -> _Part | None:
 
 
 def text_of(patterns: Sequence[str], choices: Choices, low: int = 0, high: int | None = None) -> str | None:
-    """A text in which all patterns are found, or nearly; None where one of them cannot be read."""
+    """A text that all patterns match, or nearly; None if one of them cannot be parsed."""
     ordered = sorted(dict.fromkeys(patterns), key=lambda one: (not one.startswith("^"), one.endswith("$")))
     parts = [part for pattern in ordered if (part := _read(pattern)) is not None]
     if len(parts) < len(ordered) or not ordered:
@@ -268,5 +268,5 @@ def _validator(pattern: str) -> jsonschema_rs.Validator:
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether the pattern is found in the text."""
+    """Whether the pattern matches somewhere in the text."""
     return accepted(_validator(pattern), text)

@@ -1,4 +1,4 @@
-"""The places within a value, and how to put another value there while the rest stays valid."""
+"""The places within a value, and how to put another value there while keeping the rest valid."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from gym_schemas.making import Maker, names_admitted
 from gym_schemas.patterns import text_of
 from gym_schemas.schema_reading import SchemaReading, fits
 
-#: More than any bundled tool has (some 350); a schema with more is probed in its first ones.
+#: More places than any bundled tool has (some 350); of a larger schema only the first ones are tested.
 _MOST = 1_000
 _DEEPEST = 10
 _REFERENCES = 2
@@ -29,7 +29,7 @@ class Into:
 
 @dataclass(frozen=True)
 class Branch:
-    """A step into one of several alternatives; a value of another alternative is replaced."""
+    """A step into one of several alternatives; a value of a different alternative is replaced."""
 
     node: CanonicalSchema
 
@@ -39,7 +39,7 @@ Step: TypeAlias = Into | Branch
 
 @dataclass(frozen=True)
 class SchemaPlace:
-    """A place that a schema speaks of; a branch of an alternative is a place of its own."""
+    """A place that a schema describes; each branch of an alternative is a place of its own."""
 
     node: CanonicalSchema
     steps: tuple[Step, ...] = ()
@@ -53,12 +53,12 @@ class SchemaPlace:
 
     @property
     def depth(self) -> int:
-        """How many containers it is in."""
+        """The number of containers around it."""
         return sum(isinstance(step, Into) for step in self.steps)
 
 
 def places(reading: SchemaReading) -> Iterator[SchemaPlace]:
-    """All places of a schema, outer ones first; recursion is followed a few levels down."""
+    """All places of a schema, outer ones first; recursive references are followed a few levels down."""
     waiting: list[tuple[SchemaPlace, tuple[str, ...]]] = [(SchemaPlace(reading.root), ())]
     for count, (place, above) in enumerate(waiting):
         if count >= _MOST:
@@ -88,7 +88,7 @@ def _inside(place: SchemaPlace) -> Iterator[SchemaPlace]:
 
 
 def _steps_into(view: object) -> Iterator[Into]:
-    """The steps to an object's properties, also such as it does not name, and to an array's items."""
+    """The steps to an object's properties, including undeclared ones, and to an array's items."""
     if isinstance(view, views.ObjectView):
         properties = view.properties
         yield from (Into(name, node) for name, node in properties.items() if node.kind != views.CanonicalKind.FALSE)
@@ -113,7 +113,7 @@ def fresh_name(view: views.ObjectView) -> str:
 
 
 def put(maker: Maker, value: Json, steps: tuple[Step, ...], change: Callable[[Json], Json]) -> Json:
-    """The value with what is at the end of the steps changed; whatever is missing on the way is made. Nothing is altered."""
+    """A copy of the value, changed at the end of the steps; whatever is missing on the way is made."""
     if not steps:
         return change(value)
     step, rest = steps[0], steps[1:]

@@ -1,4 +1,4 @@
-"""A schema, read once: its canonical form and its validator."""
+"""A schema, parsed once: its canonical form and its validator."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -20,11 +20,11 @@ from gym_schemas.upgrade import upgrade
 Parameters = Mapping[str, Any] | bool
 """A tool's `parameters`: a JSON Schema, of draft 2020-12 unless its `$schema` says otherwise."""
 
-#: How many schemas stay compiled. A tool server has tens; nemo-gym's largest bundled one has 62.
+#: How many schemas to keep compiled. A tool server has tens; nemo-gym's largest bundled one has 62.
 _KEPT = 512
 
 
-#: The types of what a view admits, of those that always admit the same; a reference leads here only in a ring.
+#: The types that a view admits, if all views of its class admit the same; references lead here only in a cycle.
 _TYPES_OF: Mapping[type, tuple[str, ...]] = {
     views.StringView: ("string",),
     views.IntegerView: ("integer",),
@@ -59,31 +59,31 @@ class SchemaReading:
         return accepted(self.validator, value)
 
     def target(self, node: CanonicalSchema) -> CanonicalSchema:
-        """What a reference names, through any chain of them; every other node is its own target."""
+        """The node that a reference leads to, through any chain of references; any other node is its own target."""
         for _ in range(len(self._definitions) + 2):
             view = node.view()
             if not isinstance(view, views.ReferenceView):
                 return node
             node = self.root if view.uri == "#" else self._definitions[view.uri]
-        return jsonschema_rs.canonicalize(True)  # references in a ring say nothing
+        return jsonschema_rs.canonicalize(True)  # circular references constrain nothing
 
     def types(self, node: CanonicalSchema) -> tuple[str, ...]:
-        """The JSON types, in the order of TYPES, of which the node may admit a value; with "number" comes "integer"."""
+        """The JSON types, in the order of TYPES, of which the node may admit a value; "number" implies "integer"."""
         return tuple(name for name in TYPES if name in set(self._types(node, frozenset())))
 
     def ordered(self, values: list[Json]) -> list[Json]:
-        """The members of an enum in the order in which the schema first names them; the simplest first where it does not."""
+        """The members of an enum in the order in which the schema first names them, else the simplest first."""
         return sorted(values, key=lambda value: (self._ranks.get(identity(value), len(self._ranks)), simplicity(value)))
 
     def members(self, node: CanonicalSchema, view: views.EnumView) -> list[Json]:
-        """What an enum admits, in order; read once."""
+        """The values that an enum admits, in order; computed once."""
         if node not in self.enums:
             self.enums[node] = self.ordered(view.values)
         return self.enums[node]
 
     @cached_property
     def open_names(self) -> tuple[str, ...]:
-        """Names of properties that the schema declares without any limit on their values; the canonical form drops those."""
+        """Names of properties declared without constraints on their values, which the canonical form drops."""
         declared: dict[str, None] = {}
         for _, inner in walk(self.source):
             declared |= dict.fromkeys(name for name, limit in properties_of(inner).items() if takes_all(limit))
@@ -96,7 +96,7 @@ class SchemaReading:
 
     @cached_property
     def root_is_open(self) -> bool:
-        """Whether the root says in so many words that it takes undeclared properties."""
+        """Whether the root explicitly allows undeclared properties."""
         return isinstance(self.source, dict) and self.source.get("additionalProperties", False) is not False
 
     @cached_property
@@ -136,17 +136,17 @@ class SchemaReading:
 
 
 def admits(schema: Parameters, value: Json) -> bool:
-    """Whether the schema's validator takes the value."""
+    """Whether the schema's validator accepts the value."""
     return read(schema).admits(value)
 
 
 def understood(schema: Parameters) -> bool:
-    """Whether it can be read as it stands; otherwise it may refuse what `admits` takes."""
+    """Whether it can be read as it is; otherwise it may refuse what `admits` accepts."""
     return read(schema).whole
 
 
 def read(schema: Parameters) -> SchemaReading:
-    """The reading of a schema; equal schemas (with their keys in the same order) are read once."""
+    """The reading of a schema; equal schemas (with their keys in the same order) are read only once."""
     return _read(json.dumps(schema, default=dict))
 
 
@@ -159,7 +159,7 @@ def _read(text: str) -> SchemaReading:
 
 
 def _canonical(source: Schema) -> CanonicalSchema:
-    """The canonical form; what it cannot express is left out of it, and values are then only tried on the validator."""
+    """The canonical form; it omits what it cannot express, which then only the validator checks."""
     if not tractable(Document(upgrade(source))):
         return jsonschema_rs.canonicalize(_types_only(source))
     try:
@@ -170,7 +170,7 @@ def _canonical(source: Schema) -> CanonicalSchema:
 
 
 def _types_only(source: Schema) -> Schema:
-    """The same schema without the keywords that combine others, which are what canonical forms fail on."""
+    """The same schema without the keywords that combine others, on which canonical forms fail."""
     plain = ("type", "properties", "required", "enum", "const", "items", "additionalProperties")
     return rewrite(source, lambda node: {key: value for key, value in node.items() if key in plain})
 

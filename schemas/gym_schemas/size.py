@@ -1,7 +1,7 @@
-"""How large a schema is, measured before anything is built from it.
+"""The size of a schema, measured before anything is built from it.
 
-What a canonical form or a comparison costs grows with the schema's expansion: the number of its nodes after each
-reference is replaced by what it leads to. A few references to references make millions of nodes.
+The cost of a canonical form or a comparison grows with the schema's expansion: the number of its nodes after each
+reference is replaced by its target. A few references to references can produce millions of nodes.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -11,29 +11,29 @@ from gym_schemas.json_values import Json
 from gym_schemas.tree import Document, Schema, walk
 from gym_schemas.upgrade import upgrade
 
-#: Nodes of a schema as written, nodes of its expansion, and levels of nesting; more is not compared.
+#: Nodes of a schema as written, nodes of its expansion, and levels of nesting, above which it is not compared.
 MOST_NODES, MOST_EXPANDED, DEEPEST = 5_000, 20_000, 60
 
-#: Objects and arrays of a schema as written, those of its values too: 60,000 in one `enum` take 300 MB to compare.
+#: Objects and arrays in a schema as written, including its values: 60,000 in one `enum` take 300 MB to compare.
 MOST_CONTAINERS = 20_000
 
-#: All values of a schema as written: 400,000 numbers in one `enum` take 500 MB to compare.
+#: All values in a schema as written: 400,000 numbers in one `enum` take 500 MB to compare.
 MOST_VALUES = 100_000
 
 #: Characters of a schema's patterns together: one of 440,000 takes 300 MB to read and to compare.
 MOST_PATTERN = 20_000
 
-#: How many cases the canonical form may be asked to tell apart in one place: its work grows with them.
+#: How many cases the canonical form may have to distinguish in one place: its work grows with their number.
 MOST_CASES = 256
 
 
 def depth(value: Json) -> int:
-    """How deep a value is nested."""
+    """The number of levels of a value."""
     return max(level for _, level in _levels(value))
 
 
 def _levels(value: Json) -> Iterator[tuple[Json, int]]:
-    """The value and all that is in it, each with its level, without recursion."""
+    """The value and all that is in it, each with its level; not recursive."""
     waiting = [(value, 1)]
     while waiting:
         one, level = waiting.pop()
@@ -43,7 +43,7 @@ def _levels(value: Json) -> Iterator[tuple[Json, int]]:
 
 
 def too_large(schema: Schema) -> str:
-    """Why a schema is too large to be compared, such as `it has more than 5,000 parts`; empty where it is not."""
+    """Why a schema is too large to be compared, such as `it has more than 5,000 parts`; empty if it is not."""
     return next((why.format(most) for measure, most, why in _LIMITS if measure(schema) > most), "")
 
 
@@ -67,7 +67,7 @@ def _expanded(schema: Schema) -> int:
     return _Expansion(Document(upgrade(schema))).nodes
 
 
-#: What is measured, one after the other: the last takes long where the first ones are not kept.
+#: The measurements, in order: the last one is slow unless the limits before it are kept.
 _LIMITS: Final[tuple[tuple[Callable[[Schema], int], int, str], ...]] = (
     (depth, DEEPEST, "it is nested more than {} levels deep"),
     (_nodes, MOST_NODES, "it has more than {:,} parts"),
@@ -94,7 +94,7 @@ def tractable(document: Document) -> bool:
 
 
 class _Expansion:
-    """What a document comes to when its references are followed; a reference round in a circle counts once."""
+    """The size of a document after following its references; a circular reference counts once."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
@@ -121,7 +121,7 @@ class _Expansion:
         return number
 
     def cases(self, node: Schema) -> int:
-        """About how many cases a node tells apart where it stands: branches add up, and what holds together multiplies."""
+        """Approximately how many cases a node distinguishes: alternatives add up, conjunctions multiply."""
         if not isinstance(node, dict):
             return 1
         number = 2 if "if" in node else 1

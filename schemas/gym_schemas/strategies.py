@@ -1,4 +1,4 @@
-"""Hypothesis strategies for a tool's arguments: valid ones, and ones with exactly one thing wrong."""
+"""Hypothesis strategies for a tool's arguments: valid ones, and ones with exactly one fault."""
 
 from functools import lru_cache
 from typing import Any
@@ -13,8 +13,8 @@ from gym_schemas.making import Maker, Mined, makeable
 from gym_schemas.near_misses import NearMiss, faults, near_miss
 from gym_schemas.schema_reading import Parameters, SchemaReading, read
 
-#: Characters of valid strings: control characters and lone surrogates are for hostile ones. Not by a codec, such as
-#: `st.text` has by default: Hypothesis then encodes each character there is, for a second, once for each folder.
+#: Characters of valid strings: control characters and lone surrogates are left to hostile ones. Not defined by a codec,
+#: as in `st.text` by default: Hypothesis would then encode every character there is, which takes a second per folder.
 _ALPHABET = st.characters(exclude_categories=("Cc", "Cs"))
 _NOTHING_MINED: Mined = {}
 
@@ -25,7 +25,7 @@ _PADDING = st.one_of(st.just(""), st.text(_ALPHABET, max_size=5))
 
 
 class Drawn(Choices):
-    """What Hypothesis draws, and shrinks to the simplest."""
+    """Choices drawn by Hypothesis, which shrinks them to the simplest."""
 
     tries = 4
 
@@ -54,9 +54,9 @@ def drawn_maker(draw: DrawFn, reading: SchemaReading, mined: Mined = _NOTHING_MI
 def valid_arguments(schema: Parameters, mined: Mined = _NOTHING_MINED) -> SearchStrategy[Any]:
     """Values that the schema admits: objects, if it asks for objects, and simple ones first.
 
-    `mined` are known good values by the name of a property, at any depth (recorded arguments, what the server
-    returned): where the schema admits them, they are drawn three times out of four. A property without a word on its
-    values is given too; one that the schema does not name only where it speaks of others, or of none.
+    `mined` are known good values by the name of a property, at any depth (recorded arguments, or what the server
+    returned). Where the schema admits them, they are drawn three times out of four. Properties whose values it does not
+    constrain are included, too; undeclared properties only if the schema mentions any, or names none.
     Empty (`is_empty`) if no value can be made.
     """
     reading = read(schema)
@@ -74,9 +74,9 @@ def _values(draw: DrawFn, reading: SchemaReading, mined: Mined) -> Json:
 
 
 def near_misses(schema: Parameters) -> SearchStrategy[NearMiss]:
-    """Values that the schema refuses: valid ones with one thing wrong at one place, each fault as likely as any other.
+    """Values that the schema refuses: valid ones with one fault at one place, all faults being equally likely.
 
-    Empty where nothing can be wrong, or no valid value is known.
+    Empty if no fault is possible, or no valid value is known.
     """
     reading = read(schema)
     return _misses(reading) if makeable(reading) and faults(reading) else st.nothing()

@@ -1,4 +1,4 @@
-"""JSON Schemas as trees: going through them, changing them, and following their references."""
+"""JSON Schemas as trees: traversing them, changing them, and following their references."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
@@ -9,7 +9,7 @@ from gym_schemas.json_values import Way
 Schema: TypeAlias = Any
 """An object or a bool."""
 
-#: Where a schema holds schemas: itself, in a list, or by name. `items` was a list before 2020-12.
+#: Keywords whose value contains schemas: itself, in a list, or by name. `items` was a list before 2020-12.
 SINGLE = frozenset(
     {
         *("items", "additionalItems", "additionalProperties", "propertyNames", "contains", "not", "if", "then", "else"),
@@ -19,7 +19,7 @@ SINGLE = frozenset(
 LISTED = frozenset({"anyOf", "oneOf", "allOf", "prefixItems", "items"})
 NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"})
 
-#: Keywords that say nothing of the value.
+#: Keywords that do not constrain the value.
 ANNOTATIONS = frozenset(
     {
         *("title", "description", "default", "examples", "example", "deprecated", "readOnly", "writeOnly", "$comment"),
@@ -30,7 +30,7 @@ _DEFS = "#/$defs/"
 
 
 def walk(schema: Schema) -> Iterator[tuple[Way, dict[str, Any]]]:
-    """This schema and all inside it that are objects, outer ones before inner ones, each with its way from the root."""
+    """This schema and all object schemas inside it, outer ones first, each with its path from the root."""
     waiting: list[tuple[Way, Schema]] = [((), schema)]
     while waiting:
         way, node = waiting.pop()
@@ -40,12 +40,12 @@ def walk(schema: Schema) -> Iterator[tuple[Way, dict[str, Any]]]:
 
 
 def takes_all(schema: Schema) -> bool:
-    """Whether it limits nothing."""
+    """Whether it admits every value."""
     return schema is True or (isinstance(schema, dict) and schema.keys() <= ANNOTATIONS)
 
 
 def properties_of(schema: Schema) -> Mapping[str, Schema]:
-    """The properties that an object's schema names, each with its own; none where it is no such schema."""
+    """The properties that an object's schema names, each with its schema; empty if it is not such a schema."""
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
     return properties if isinstance(properties, dict) else {}
 
@@ -61,10 +61,10 @@ def _children(node: Mapping[str, Any]) -> Iterator[tuple[Way, Schema]]:
 
 
 def rewrite(schema: Schema, change: Callable[[dict[str, Any]], Schema]) -> Schema:
-    """A copy in which every schema object, inner ones first, has been given to `change`.
+    """A copy in which every object schema, inner ones first, was passed to `change`.
 
     Raises:
-        RecursionError: it is nested too deep (`size.too_large` says so before).
+        RecursionError: it is nested too deep (which `size.too_large` reports beforehand).
     """
     if not isinstance(schema, dict):
         return schema
@@ -80,7 +80,7 @@ def rewrite(schema: Schema, change: Callable[[dict[str, Any]], Schema]) -> Schem
 
 
 def lookup(document: Any, reference: str) -> Schema | None:
-    """What a `#/...` reference leads to in a document; None where it leads nowhere, or to no schema."""
+    """The target of a `#/...` reference in a document; None if there is none, or it is not a schema."""
     place = document
     for step in reference.removeprefix("#").split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~").replace("%25", "%")
@@ -108,7 +108,7 @@ class Document:
         return bool(self._names(self.root)) or any(map(self._names, self.defs.values()))
 
     def resolve(self, node: Schema) -> Schema:
-        """The node itself, or what its `$ref` leads to, with the keywords that stand beside the reference."""
+        """The node itself, or the target of its `$ref`, combined with the keywords beside the reference."""
         seen = set()
         while isinstance(node, dict) and isinstance(reference := node.get("$ref"), str):
             if reference in seen or not reference.startswith(_DEFS):
@@ -120,7 +120,7 @@ class Document:
         return node
 
     def alone(self, node: Schema) -> Schema:
-        """A node of it as a document of its own, with those `$defs` that it can reach."""
+        """A node as a document of its own, with the `$defs` that it can reach."""
         needed = self._closure(self._names(node)) if self.defs and isinstance(node, dict) else ()
         return {**node, "$defs": {name: self.defs[name] for name in self.defs if name in needed}} if needed else node
 

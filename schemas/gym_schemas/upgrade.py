@@ -1,7 +1,7 @@
-"""One dialect for all schemas: JSON Schema 2020-12.
+"""Converts all schemas to one dialect: JSON Schema 2020-12.
 
 Rows come in any draft, servers in OpenAPI 3.0 or 3.1. An upgraded schema admits the same values, and each of its
-references has the form `#/$defs/NAME...`, so that any part of it can stand alone beside those `$defs`.
+references has the form `#/$defs/NAME...`, so that any part of it can stand alone with those `$defs`.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from typing import Any, Final
 from gym_schemas.json_values import is_numeric
 from gym_schemas.tree import ANNOTATIONS, LISTED, NAMED, SINGLE, Schema, rewrite, walk
 
-#: Where the document itself is filed, for references to it.
+#: The name of the document itself in `$defs`, for references to it.
 _ROOT = "_document"
 
 
@@ -34,7 +34,7 @@ def _are_names(value: Any) -> bool:
     return isinstance(value, list) and all(map(_is_text, value))
 
 
-#: The forms that all who read schemas rely on; those of every draft.
+#: The forms of keyword values that all readers of schemas rely on, in every draft.
 _FORMS: Final[dict[str, Callable[[Any], bool]]] = {
     **dict.fromkeys(SINGLE, _is_schema),
     **dict.fromkeys(LISTED, _is_list),
@@ -55,7 +55,7 @@ _FORMS: Final[dict[str, Callable[[Any], bool]]] = {
 
 
 def upgrade(schema: Schema) -> Schema:
-    """The schema in JSON Schema 2020-12; a keyword whose value has a form that none of the drafts allows says nothing."""
+    """The schema in JSON Schema 2020-12; keywords whose value has a form that no draft allows are ignored."""
     made = rewrite(schema, _upgraded)
     if not isinstance(made, dict):
         return made
@@ -91,7 +91,7 @@ def _upgraded(node: dict[str, Any]) -> Schema:
 
 
 def old_arrays(node: dict[str, Any]) -> None:
-    """Before 2020-12, `items` was a list for a tuple, and `additionalItems` its rest."""
+    """Before 2020-12, a tuple was a list in `items`, with the rest in `additionalItems`."""
     rest = node.pop("additionalItems", None)
     if isinstance(node.get("items"), list):
         node["prefixItems"] = node.pop("items")
@@ -107,7 +107,7 @@ def old_bounds(node: dict[str, Any]) -> None:
 
 
 def _old_dependencies(node: dict[str, Any]) -> None:
-    """Before 2019-09, `dependencies` held both names and schemas."""
+    """Before 2019-09, `dependencies` contained both names and schemas."""
     old = node.pop("dependencies", None)
     for name, needs in old.items() if isinstance(old, dict) else ():
         keyword = "dependentRequired" if isinstance(needs, list) else "dependentSchemas"
@@ -115,7 +115,7 @@ def _old_dependencies(node: dict[str, Any]) -> None:
 
 
 def _single_all_of(node: dict[str, Any]) -> dict[str, Any]:
-    """Before 2.9, pydantic wraps a reference that has a default or a description in a list of one."""
+    """Before 2.9, pydantic wraps a reference that has a default or a description in an `allOf` of one."""
     parts = node.get("allOf")
     if not (isinstance(parts, list) and len(parts) == 1 and isinstance(parts[0], dict)):
         return node
@@ -124,7 +124,7 @@ def _single_all_of(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def _old_nullable(node: dict[str, Any]) -> Schema:
-    """OpenAPI 3.0 knew no null type."""
+    """OpenAPI 3.0 has no null type."""
     if node.pop("nullable", None) is not True or "type" not in node:
         return node
     return {"anyOf": [node, {"type": "null"}]}
