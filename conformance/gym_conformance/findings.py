@@ -86,7 +86,7 @@ class EndpointLoad:
 
 @dataclass(frozen=True)
 class LoadLevel:
-    """The results of one level of a load: complete episodes, so many at once.
+    """The results of one level of a load: complete episodes, `in_flight` at once.
 
     Attributes:
         in_flight: concurrent episodes.

@@ -155,9 +155,7 @@ def almost_servers(module: dict[str, Any]) -> list[str]:
 
     def tell(server: str, error: Any) -> Any:
         errors = error.errors()
-        own = [
-            each for each in errors if each["type"] != "missing"
-        ] or errors  # the others are about kinds of server that it is not
+        own = [each for each in errors if each["type"] != "missing"] or errors  # others are about other kinds of server
         for each in own:
             place = ".".join(part for part in map(str, each["loc"][1:]) if part.isidentifier() or part.isdecimal())
             said = each["msg"] if isinstance(each["input"], dict | list) else f"it cannot be {each['input']!r}"
@@ -208,7 +206,7 @@ def serve_application(spec: dict[str, Any], serve: Callable[..., None]) -> None:
 
 
 def takes(app: Any, count: int) -> bool:
-    """Whether it can be called with so many arguments: ASGI has three, WSGI two; True if its signature is unknown."""
+    """Whether it can be called with `count` arguments: ASGI has three, WSGI two; True if its signature is unknown."""
     if not callable(app):
         return False
     try:
@@ -267,7 +265,7 @@ def print_where(error: BaseException) -> None:
 
 
 def fork_workers(count: int, say: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
-    """Become so many processes, which all continue from here.
+    """Fork into `count` processes, which all continue from here.
 
     Returns:
         What each process calls when it accepts connections: the first announces the server once all of them do, or

@@ -52,7 +52,6 @@ _KINDS = ("example", "validation", "train")
 
 #: The folders of servers that can be judged, whose names are also the YAML keys that declare them; environment servers
 #: exist since nemo-gym 0.7.0.
-#: servers since nemo-gym 0.7.0.
 RESOURCES, ENVIRONMENT = "resources_servers", "environment_servers"
 
 
@@ -402,9 +401,7 @@ def written(env: "Env") -> Iterator[tuple[str, str]]:
     """The settings in its files, by name: in its YAML, in `env.yaml`, and in each `.env` that it may load."""
     with suppress(BadConfig):
         declared = named_values({} if env.application else chained(env.configured.path, env.root))
-        yield from (
-            (name, value) for name, value in declared if "${" not in value
-        )  # it refers to a setting that has a name of its own
+        yield from ((name, value) for name, value in declared if "${" not in value)  # a reference has another name
     yield from named_values(yaml_mapping(env.root / "env.yaml"))
     for folder in dict.fromkeys((env.folder, env.project, env.root, env.home)):
         with suppress(OSError, ValueError):

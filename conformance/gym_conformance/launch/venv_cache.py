@@ -234,9 +234,7 @@ class _Uv:
         """
         environment = {name: value for name, value in os.environ.items() if name not in ("VIRTUAL_ENV", "CONDA_PREFIX")}
         environment["UV_NO_WRAP"] = "1"  # its output is searched
-        environment.setdefault(
-            "SETUPTOOLS_SCM_PRETEND_VERSION", "0.0.0"
-        )  # a copy has no repository that tells the version
+        environment.setdefault("SETUPTOOLS_SCM_PRETEND_VERSION", "0.0.0")  # a copy has no repository to tell it
         environment["PATH"] = os.pathsep.join([*filter(None, [os.environ.get("PATH")]), *_pyenv_folders()])
         try:
             with (

@@ -1,9 +1,9 @@
 """The recipe of an env's virtual environment: the requirements in its folder, and the Python for them.
 
-`gym env start` is followed (`setup_env_command` in nemo_gym/cli/setup_command.py, 0.4.0 to 0.7.0): `requirements.txt`
-or `pyproject.toml`, and a requirement of a NeMo Gym two folders up stands for the installed release. In one point it is
-not: no package is built from the env's folder, which would write there. The launched server has its folder on its path,
-and what only a build knows of its requirements is asked of one in a copy.
+This follows `gym env start` (`setup_env_command` in nemo_gym/cli/setup_command.py, 0.4.0 to 0.7.0): it reads
+`requirements.txt` or `pyproject.toml`, and replaces a requirement of a NeMo Gym two folders up by the installed
+release. Unlike `gym env start`, it builds no package in the env's folder, because that would write there. The launched
+server has its folder on its path, and requirements that only a build knows are read from a build in a copy.
 """
 
 import os
@@ -78,11 +78,11 @@ class VenvRecipe:
         constraints: lines of a constraints file.
         overrides: lines of an overrides file.
         settings: the folder's files that uv reads, by name.
-        folders: of requirements that are folders on this machine, such as the members of a workspace, where they lie as
-            seen from the env, and a hash of what they hold; such a requirement is written `COPIES/copied(FOLDER)`, for
-            it is built in a copy.
+        folders: the paths, relative to the env, of required folders on this machine, such as members of a workspace,
+            each with a hash of its content; such a requirement is written `COPIES/copied(FOLDER)`, since it is built in
+            a copy.
         built: the file in the env's folder whose build, in a copy, determines further requirements; '' for none.
-        ignores_patch: whether a nemo-gym is asked for that declares a later 3.13 than it needs: 0.5.0 on.
+        ignores_patch: whether a nemo-gym is required that declares a later 3.13 than it needs (from 0.5.0 on).
         left_out: requirements on a host that does not exist.
     """
 
@@ -138,7 +138,7 @@ def read_recipe(env: Env, python: str, nemo: str) -> VenvRecipe:
     Args:
         env: the env.
         python: the interpreter that the user chose; '' for the one that the env needs.
-        nemo: the release of nemo-gym that the user chose; '' for the one that the env asks for.
+        nemo: the release of nemo-gym that the user chose; '' for the one that the env requires.
 
     Raises:
         BadRequirements: the folder's requirements cannot be used.
@@ -271,7 +271,7 @@ class _Wanted:
             yield wanted
 
     def _gym(self, extras: Sequence[str] | set[str]) -> Iterator[str]:
-        """NeMo Gym where no release is named: the user's, the one whose wheel has this env, or of a clone what it needs."""
+        """NeMo Gym if no release is named: the user's, the one whose wheel has this env, or what a clone requires."""
         from packaging.specifiers import SpecifierSet  # noqa: PLC0415
 
         release = self._release or _installed(self._env.root)

@@ -336,7 +336,7 @@ class Suite(JudgingSession):
         write_summary(terminal, self.tallies[""])
 
     def judged(self, target: Target) -> bool:
-        """Always: workers share the one target, so the process that started the run writes its lock."""
+        """Whether this is no xdist worker: workers share the target, so the process that began the run writes it."""
         del target
         return self.worker is None and not self.config.option.collectonly
 

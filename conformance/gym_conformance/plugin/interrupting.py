@@ -10,7 +10,6 @@ import pytest
 _STDERR = 2
 #: Seconds within which two signals count as one: a terminal signals a whole process group, and our parent, such as tox
 #: or --gym-watch, forwards the signal that it got.
-#: --gym-watch, passes on what it was told.
 _ONE_PRESS = 0.5
 _ENDING = b"\nThe run is ending: reports are written, servers stopped. Ctrl-C once more ends it at once.\n"
 

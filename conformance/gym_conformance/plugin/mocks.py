@@ -10,7 +10,6 @@ from gym_conformance.trials.launched import OtherHosts, SandboxTrouble, Saying
 
 #: The forms of a verdict that judges of nemo-gym's own envs accept, for prompts whose form the mock does not recognise;
 #: some take any A for a yes.
-#: any A for a yes.
 _SAID = {
     Saying.YES: "Yes, correct: A. [[A=B]] [[YES]] \\boxed{yes} Judgement: Yes. Score: 10",
     Saying.NO: "No, incorrect: B. [[NO]] \\boxed{no} Judgement: No. Score: 0",

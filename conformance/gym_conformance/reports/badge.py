@@ -8,12 +8,7 @@ from gym_conformance.reports.page.markup import Markup, element
 from gym_conformance.reports.report import Conclusion, Report
 
 _LABEL: Final = "gym conformance"
-_GREY, _GREEN, _RED, _ORANGE = (
-    "#555",
-    "#2b7d32",
-    "#b3261e",
-    "#9a5b00",
-)  # white on each has a contrast of 5 or more
+_GREY, _GREEN, _RED, _ORANGE = "#555", "#2b7d32", "#b3261e", "#9a5b00"  # white on each: a contrast of 5 or more
 _COLOURS: Final = {
     Conclusion.FIT: _GREEN,
     Conclusion.PARTLY: _GREEN,

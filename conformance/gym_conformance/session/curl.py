@@ -72,9 +72,7 @@ def curl_script(
     fresh = _fresh(exchanges)
     wanted = {exchange.request.cookies.origin for exchange in exchanges} - {None}
     lent = {number for exchange in exchanges for number in exchange.request.borrowed.values()}
-    shared = [
-        f'-H "{name}: ${{{environment_name(name)}:?}}"' for name in header_names
-    ]  # the shell complains if it is not set
+    shared = [f'-H "{name}: ${{{environment_name(name)}:?}}"' for name in header_names]  # an error if it is not set
     commands = []
     for exchange in exchanges:
         file, body = _body(exchange, fresh)

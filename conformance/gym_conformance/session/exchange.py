@@ -99,7 +99,7 @@ class Reply:
         return max(self._text_weight, escaped) + parsed_bytes(self.body)
 
     def beginning(self, most: int) -> "Reply":
-        """A copy with at most so many bytes of the body, not yet decoded or parsed."""
+        """A copy with at most `most` bytes of the body, not yet decoded or parsed."""
         return replace(self, body=self.body[:most], twin=None)
 
     @property

@@ -23,7 +23,7 @@ from gym_conformance.session.exchange import Reply, Request
 _MOST: Final = 40
 _GAP: Final = 0.1
 
-#: Seconds between the replies of one group at most; seconds for a single rollout; and seconds for a whole group.
+#: The most seconds between the replies of one group, for a single rollout's reply, and for a whole group's replies.
 _MOMENT: Final = 0.5
 _ALONE: Final = 2.0
 _WHOLE: Final = 10.0
@@ -157,7 +157,7 @@ async def _candidates(
 
 
 async def _wait_for_one(sent: "Iterable[asyncio.Future[Reply]]", seconds: float) -> None:
-    """Wait until one more is done, for at most so many seconds."""
+    """Wait until one more is done, for at most `seconds`."""
     if open_ones := [one for one in sent if not one.done()]:
         await asyncio.wait(open_ones, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     else:

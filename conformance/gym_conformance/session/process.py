@@ -21,7 +21,7 @@ class Census:
 
 
 def allow_open_files(connections: int) -> None:
-    """Raise the limit on open files of this process and its children to what so many connections need, if allowed."""
+    """Raise the limit on open files of this process and its children to what `connections` need, if allowed."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = min(connections + _FILES, hard) if hard != resource.RLIM_INFINITY else connections + _FILES
     if soft != resource.RLIM_INFINITY and soft < wanted:

@@ -8,7 +8,8 @@ from gym_conformance.contract.endpoints import SEED_SESSION
 from gym_conformance.contract.statuses import is_crash, is_error
 from gym_conformance.session.exchange import Reply, Request
 
-#: A refusal that takes more seconds waits for something; after so many in a row, none is sent for the next seconds.
+#: Seconds above which a refusal must have waited for something; after how many of these in a row to stop seeding; and
+#: for how many seconds.
 _SLOW: Final = 1.0
 _IN_A_ROW: Final = 4
 _PAUSE: Final = 20.0
