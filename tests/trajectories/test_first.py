@@ -13,7 +13,7 @@ from gym_conformance.trajectories.first import (
     known_in_part,
     side_by_side,
     with_bounds,
-    with_each_tool_spoilt,
+    with_each_tool_invalid,
 )
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import Knowledge, is_read
@@ -145,7 +145,7 @@ def test_a_number_comes_far_out_of_its_bounds_where_it_has_some_and_as_another_t
     tools = [{"type": "function", "name": "put_dice", "parameters": schema}]
     bounded = Row({"responses_create_params": {"input": "x", "tools": tools}}, Source(Path("rows.jsonl"), 1))
     written = Trajectory(bounded, (Call("put_dice", {"pieces": 3, "dice": 2}),))
-    *_, pieces, dice = with_each_tool_spoilt(Knowledge((bounded,), known_trajectories=(written,)))
+    *_, pieces, dice = with_each_tool_invalid(Knowledge((bounded,), known_trajectories=(written,)))
     wrong = [
         [one.calls[at].arguments for at in sorted(one.noise)] for [one] in (pieces.trajectories, dice.trajectories)
     ]

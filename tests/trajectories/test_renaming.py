@@ -5,7 +5,7 @@ from random import Random
 
 from gym_conformance.contract.dataset_rows import Call, Row, Source
 from gym_conformance.trajectories.generate import Knowledge
-from gym_conformance.trajectories.markers import markers, renewed, told_apart
+from gym_conformance.trajectories.markers import marked_sessions, markers, renewed
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome
 from gym_conformance.trajectories.renaming import names_in, new_names, phrased, read_back, renamed, shared_names, taking
 from gym_conformance.trajectories.trajectory import Trajectory
@@ -47,7 +47,7 @@ def test_what_is_sorted_stays_sorted() -> None:
 
 
 def test_two_sessions_share_no_marker_and_each_try_has_its_own() -> None:
-    for schedule in told_apart(Knowledge((ROW,), known_trajectories=(LENDS,)), DRAW):
+    for schedule in marked_sessions(Knowledge((ROW,), known_trajectories=(LENDS,)), DRAW):
         words = [markers(str([call.arguments for call in one.calls])) for one in schedule.trajectories]
         assert sum(map(len, words)) == len(frozenset().union(*words)) > 0
         again = renewed(schedule, DRAW)

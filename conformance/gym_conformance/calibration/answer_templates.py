@@ -228,10 +228,10 @@ def _of_calls(sample: Sample) -> Iterator[Template]:
 
 
 def _with_placeholders(arguments: Any, known: Sequence[tuple[Way, Any]], placeholders: dict[Placeholder, None]) -> Any:
-    def placeholder(said: Any, _: Way) -> Any:
-        path = next((path for path, value in known if type(value) is type(said) and value == said), None)
+    def placeholder(argument: Any, _: Way) -> Any:
+        path = next((path for path, value in known if type(value) is type(argument) and value == argument), None)
         if path is None:
-            return said
+            return argument
         placeholders[Placeholder(path)] = None
         return {_FIELD: dotted(path)}
 

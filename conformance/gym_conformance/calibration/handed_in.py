@@ -90,7 +90,7 @@ def with_other_words(own: GivenAnswer | None, rows: Sequence[RowScores]) -> list
 
     Only for answers that make calls and then say something: there are better probes for plain text.
     """
-    return [own.saying(said) for said in _other_words(own, rows)] if own else []
+    return [own.saying(text) for text in _other_words(own, rows)] if own else []
 
 
 def in_their_midst(own: GivenAnswer | None, rows: Sequence[RowScores]) -> GivenAnswer | None:
@@ -99,8 +99,8 @@ def in_their_midst(own: GivenAnswer | None, rows: Sequence[RowScores]) -> GivenA
     If it contains a JSON object, theirs must share a key with it: a verifier that looks for these keys skips objects
     without them.
     """
-    ours = _keys_said(own.words) if own else frozenset()
-    others = [said for said in _other_words(own, rows) if not ours or ours & _keys_said(said)]
+    ours = _keys_in(own.words) if own else frozenset()
+    others = [text for text in _other_words(own, rows) if not ours or ours & _keys_in(text)]
     return own.saying("\n".join((others[0], own.words, others[-1]))) if own and others else None
 
 
@@ -108,10 +108,10 @@ def _other_words(own: GivenAnswer | None, rows: Sequence[RowScores]) -> list[str
     if not own or not own.calls or not own.words:
         return []
     others = dict.fromkeys(each.answer.words for each in rows if each.answer and each.answer.words)
-    return [said for said in others if not may_be_the_same(said, own.words)][:_SEVERAL]
+    return [text for text in others if not may_be_the_same(text, own.words)][:_SEVERAL]
 
 
-def _keys_said(words: str) -> frozenset[str]:
+def _keys_in(words: str) -> frozenset[str]:
     """The keys of the JSON objects in a text."""
     keys = set[str]()
     for brace in islice(_BRACE.finditer(words), _OBJECTS):

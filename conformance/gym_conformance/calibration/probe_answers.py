@@ -60,16 +60,16 @@ def pressed(template: TextTemplate, right: str, wrong: Sequence[str]) -> Named:
     many.insert((len(many) + 1) // 2, right)
     first, last = wrong[0], wrong[1]
     several = "\n".join(template.write(text) for text in (first, right, last))
-    yield "a list of candidates, the right one among them", _saying(template.write(", ".join(many)))
-    yield "several answers, the right one in the middle", _saying(several)
+    yield "a list of candidates, the right one among them", _answer_of(template.write(", ".join(many)))
+    yield "several answers, the right one in the middle", _answer_of(several)
     yield (
         "the right answer, taken back",
-        _saying(f"{template.write(right)}\nNo, that is wrong.\n{template.write(last)}"),
+        _answer_of(f"{template.write(right)}\nNo, that is wrong.\n{template.write(last)}"),
     )
     corrected = (message(template.write(right)), message(f"No, that is wrong.\n{template.write(last)}"))
     yield "the right answer, taken back in another message", GivenAnswer(corrected)
-    yield "a denial", _saying(template.write(f"not {right}, but {last}"))
-    yield from ((name, _saying(template.write(text))) for name, text in _other_numbers(right))
+    yield "a denial", _answer_of(template.write(f"not {right}, but {last}"))
+    yield from ((name, _answer_of(template.write(text))) for name, text in _other_numbers(right))
     thought = reasoning(template.write(right))
     yield (
         "the right answer in the reasoning alone, a wrong one at the end",
@@ -87,23 +87,23 @@ def cut_off(template: TextTemplate, right: str) -> Iterator[tuple[str, str, Give
     within = (at for at in range((len(right) + 1) // 2, 1, -1) if right[at - 1 : at + 1].isalnum())
     left = right[: next(within, 0)]
     if len(right) >= _CUT and any(map(str.isalpha, left)) and not template.placeholder.key:
-        yield "the right answer, cut off in its midst", left, _saying(template.before + left)
+        yield "the right answer, cut off in its midst", left, _answer_of(template.before + left)
 
 
 def fair_forms(template: TextTemplate, right: str) -> Named:
     """The same answer in other fair notations, each with its name."""
-    yield "white space around it", _saying(f"\n  {template.write(right)}  \n")
-    yield "white space around the answer in it", _saying(template.write(f" {right} "))
+    yield "white space around it", _answer_of(f"\n  {template.write(right)}  \n")
+    yield "white space around the answer in it", _answer_of(template.write(f" {right} "))
     if right.isascii() and any(map(str.isalpha, right)) and len(right) > 1:
-        yield "another case", _saying(template.write(right.lower() if right.isupper() else right.upper()))
+        yield "another case", _answer_of(template.write(right.lower() if right.isupper() else right.upper()))
     if other := _other_number(right):
-        yield "the same number, written otherwise", _saying(template.write(other))
+        yield "the same number, written otherwise", _answer_of(template.write(other))
 
 
 def look_alikes(template: TextTemplate, right: str) -> Named:
     """The same answer in look-alike letters of other alphabets, which a fair verifier may or may not fold."""
     if (other := right.translate(_LOOK_ALIKES)) != right:
-        yield "look-alike letters and digits", _saying(template.write(other))
+        yield "look-alike letters and digits", _answer_of(template.write(other))
 
 
 def _other_number(text: str) -> str | None:
@@ -182,9 +182,9 @@ def other_order(answer: GivenAnswer) -> Named:
 
 def other_deeds(answer: GivenAnswer, others: Sequence[GivenAnswer]) -> Named:
     """The message without the calls, and the right calls among those of other rows."""
-    said = _said(answer)
-    if answer.calls and said:
-        yield "the last words alone", GivenAnswer(said[-1:], (), answer.gold)
+    messages = _messages(answer)
+    if answer.calls and messages:
+        yield "the last words alone", GivenAnswer(messages[-1:], (), answer.gold)
     beside = [call for other in others[:4] for call in other.calls if call not in answer.calls]
     if answer.calls and len(beside) > 1:
         half = len(beside) // 2
@@ -215,10 +215,10 @@ def _linked(answer: GivenAnswer) -> bool:
 def _made(calls: Sequence[Call], answer: GivenAnswer) -> GivenAnswer:
     """These calls, followed by the answer's message."""
     made = GivenAnswer.of(calls, "")
-    return GivenAnswer((*made.items, *_said(answer)[-1:]), made.calls)
+    return GivenAnswer((*made.items, *_messages(answer)[-1:]), made.calls)
 
 
-def _said(answer: GivenAnswer) -> tuple[Item, ...]:
+def _messages(answer: GivenAnswer) -> tuple[Item, ...]:
     return tuple(item for item in answer.items if item.get("type") == "message")
 
 
@@ -230,5 +230,5 @@ def _other(value: Any, _: object) -> Any:
     return f"{value[::-1]} zq" if isinstance(value, str) else value
 
 
-def _saying(words: str) -> GivenAnswer:
+def _answer_of(words: str) -> GivenAnswer:
     return GivenAnswer.of((), words)

@@ -102,16 +102,16 @@ class JudgedRow:
 def parts_of(body: Mapping[str, Any]) -> Iterator[PromptPart]:
     """The messages of a request to a model, in any of the three APIs."""
     for key in ("instructions", "system"):
-        yield from _said("system", body.get(key))
-    said = body.get("messages", body.get("input"))
-    if isinstance(said, str):
-        yield PromptPart("user", said)
-    for item in said if isinstance(said, list) else ():
+        yield from _content_parts("system", body.get(key))
+    messages = body.get("messages", body.get("input"))
+    if isinstance(messages, str):
+        yield PromptPart("user", messages)
+    for item in messages if isinstance(messages, list) else ():
         if isinstance(item, dict):
-            yield from _said(str(item.get("role", "user")), item.get("content"))
+            yield from _content_parts(str(item.get("role", "user")), item.get("content"))
 
 
-def _said(role: str, content: Any) -> Iterator[PromptPart]:
+def _content_parts(role: str, content: Any) -> Iterator[PromptPart]:
     if isinstance(content, str):
         yield PromptPart(role, content)
     for part in content if isinstance(content, list) else ():

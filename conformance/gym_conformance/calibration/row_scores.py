@@ -421,8 +421,8 @@ def say_gold(texts: Iterable[tuple[str, Mapping[str, Any]]]) -> bool:
     Args:
         texts: the final texts, with their rows' fields.
     """
-    said = [{right for right in _right(row) if right and may_be_the_same(right, text)} for text, row in texts]
-    return len(said) >= _ROWS and all(said) and not set.intersection(*said)
+    matches = [{right for right in _right(row) if right and may_be_the_same(right, text)} for text, row in texts]
+    return len(matches) >= _ROWS and all(matches) and not set.intersection(*matches)
 
 
 def _right(row: Mapping[str, Any]) -> list[str]:

@@ -16,7 +16,7 @@ from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.endpoints import VERIFY, tool_path
 from gym_conformance.contract.statuses import is_crash, is_error, is_refusal, is_success
 from gym_conformance.contract.verify_reply import is_number
-from gym_conformance.drift.lax import SAYS_MOST, said
+from gym_conformance.drift.lax import SAYS_MOST, explicit
 from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Exchange, Reply, reply_of
@@ -24,7 +24,7 @@ from gym_conformance.session.likeness import Answer, alike
 from gym_conformance.session.refusals import places
 from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.trajectories.execute import TrajectoryRun, run, run_each
-from gym_conformance.trajectories.first import known, known_disturbed, with_bounds, with_each_tool_spoilt
+from gym_conformance.trajectories.first import known, known_disturbed, with_bounds, with_each_tool_invalid
 from gym_conformance.trajectories.generate import disturbed, trajectories
 from gym_conformance.trajectories.outcome import Difference, Outcome, StepOutcome, differences, masked, varying
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, has_surrogates, without_surrogates
@@ -133,7 +133,7 @@ def _says_something(row: Row, call: Call) -> bool:
     """
     definition = row.parameters_of(call.name)
     surely = understood(definition) and admits(definition, call.arguments)
-    return surely and admits(said(upgrade(definition)), call.arguments)
+    return surely and admits(explicit(upgrade(definition)), call.arguments)
 
 
 async def _is_said_of_wrong_ones(trial: Trial, row: Row, call: Call, step: StepOutcome) -> bool:
@@ -190,7 +190,7 @@ def _with_small_numbers(row: Row, call: Call) -> Call:
     why="policies write such calls in every batch; a 5xx costs the agent its cookie, and with it the session.",
     needs=_NEEDS,
     examples=lambda knowledge: alone(disturbed(knowledge)),
-    first=with_each_tool_spoilt,
+    first=with_each_tool_invalid,
     deep=True,
 )
 async def calls_invalid(trial: Trial, schedule: Schedule) -> None:

@@ -13,7 +13,7 @@ from gym_conformance.printable import counted
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.execute import FEW, beside, run, run_each
 from gym_conformance.trajectories.first import known
-from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, said_at
+from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, values_at
 from gym_conformance.trajectories.trajectory import Trajectory, is_reference, resolve
 from gym_conformance.trials.chance import beyond_chance
 from gym_conformance.trials.check import check
@@ -88,7 +88,7 @@ class _Zero:
         if not all(is_success(outcome.steps[0].status) for outcome in (alone, zero, *others)):
             return None
         for difference in differences(zero, others[0]):
-            values = [said_at(outcome, difference.place) for outcome in (alone, zero, *others)]
+            values = [values_at(outcome, difference.place) for outcome in (alone, zero, *others)]
             repeated = values[2:] == [(number,) for number, _ in self.others]
             if repeated and values[0] == values[1] and values[0] and _is_large(values[0][0]):
                 return values[0][0]

@@ -12,7 +12,7 @@ from typing import Any
 from gym_conformance.contract.statuses import is_success
 from gym_conformance.drift.compare import first_call
 from gym_conformance.drift.definitions import Definition
-from gym_conformance.drift.lax import said
+from gym_conformance.drift.lax import explicit
 from gym_conformance.drift.soundness import not_json_schema
 from gym_conformance.drift.survey import undeclared_result
 from gym_conformance.drift.tool_drift import Drift, DriftKind, Weight, Witness
@@ -141,7 +141,7 @@ def _says_nothing(drift: Drift) -> bool:
     if None in both or any("$ref" in node for schema in both for _, node in walk(schema)):
         return False
     # where the two are alike, the call is refused for something else, such as an argument that is missing
-    return not contains(drift.served, drift.definition) and contains(drift.served, said(drift.definition))
+    return not contains(drift.served, drift.definition) and contains(drift.served, explicit(drift.definition))
 
 
 async def _known_arguments(trial: Trial, definition: Definition) -> None:

@@ -18,7 +18,7 @@ from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.trajectories.execute import TrajectoryRun, run_each
 from gym_conformance.trajectories.first import bare_reads, known
 from gym_conformance.trajectories.generate import is_read
-from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, said_at, varying
+from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, values_at, varying
 from gym_conformance.trajectories.trajectory import Trajectory, is_linked
 from gym_conformance.trials.ending import NotApplicable
 from gym_conformance.trials.property import knowledge_of
@@ -129,7 +129,7 @@ async def _moved_by_a_taken_call(trial: Trial, noisy: Trajectory, names: set[str
     if taken is None or is_linked(read.arguments):
         return True
     plain, after = await _runs(trial, [Trajectory(noisy.row, (read,)), Trajectory(noisy.row, (taken, read))])
-    return after.calls[0].is_refused or said_at(plain, (1, *way)) != said_at(after, (2, *way))
+    return after.calls[0].is_refused or values_at(plain, (1, *way)) != values_at(after, (2, *way))
 
 
 async def _as_a_read(trial: Trial, alone: Trajectory, mask: frozenset[Place]) -> bool:
@@ -181,7 +181,7 @@ async def _of_another_tool(trial: Trial, noisy: Trajectory, others: Sequence[Too
 
 def _moves_on(difference: Difference, elsewhere: Outcome, twice: Outcome) -> bool:
     """Whether a number is as it is after a refused call of another tool, and moves on by as much with twice as many."""
-    there, further = (said_at(outcome, difference.place) for outcome in (elsewhere, twice))
+    there, further = (values_at(outcome, difference.place) for outcome in (elsewhere, twice))
     step = difference.actual - difference.expected
     return (
         there == (difference.actual,)

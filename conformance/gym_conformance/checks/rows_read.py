@@ -19,7 +19,7 @@ from gym_conformance.trajectories.drawn import minted
 from gym_conformance.trajectories.execute import run, run_each
 from gym_conformance.trajectories.first import made_up
 from gym_conformance.trajectories.generate import is_read, named_values
-from gym_conformance.trajectories.outcome import Outcome, Place, compared, differences, said_at, volatile
+from gym_conformance.trajectories.outcome import Outcome, Place, compared, differences, values_at, volatile
 from gym_conformance.trajectories.renaming import own
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Trajectory
 from gym_conformance.trials.chance import beyond_chance
@@ -112,7 +112,7 @@ async def _expect_zeros_read(trial: Trial) -> None:
                 continue
             there = await run(trial.gym, Channel(trial.gym.endpoint), told)
             here = await run(trial.gym, Channel(trial.gym.endpoint), played)
-            steady = frozenset(place for place in steady if said_at(there, place) and _as_good(here, there, place))
+            steady = frozenset(place for place in steady if values_at(there, place) and _as_good(here, there, place))
 
             async def tried(channel: Channel, one: Trajectory, places: frozenset[Place]) -> Place | None:
                 return min(places & await _varying(trial, one, channel), key=str, default=None)

@@ -12,7 +12,7 @@ from gym_conformance.contract.endpoints import tool_path
 from gym_conformance.findings import Cause
 from gym_conformance.session.exchange import Exchange, reply_of
 from gym_conformance.trajectories.execute import opened
-from gym_conformance.trajectories.markers import any_told_apart, markers, renewed, told_apart
+from gym_conformance.trajectories.markers import any_marked_sessions, marked_sessions, markers, renewed
 from gym_conformance.trajectories.trajectory import Schedule, asks_another
 from gym_conformance.trials.ending import Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
@@ -29,8 +29,8 @@ _AROUND = 60
     "Replies in one session MUST NOT reveal what only another session was told",
     why="rollouts write into each other's state; the rewards are noise, and training goes on without a sign of it.",
     needs=[RESOURCES_SERVER, SCORE],
-    examples=any_told_apart,
-    first=lambda knowledge: told_apart(knowledge, Random()),
+    examples=any_marked_sessions,
+    first=lambda knowledge: marked_sessions(knowledge, Random()),
     before=expect_none_found,
 )
 async def isolation_told(trial: Trial, schedule: Schedule) -> None:

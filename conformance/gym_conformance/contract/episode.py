@@ -80,8 +80,8 @@ class Ended:
     @property
     def reason(self) -> str:
         """Why it failed."""
-        said = self.failure.get("failure_reason") if isinstance(self.failure, dict) else self.failure
-        return str(said)
+        reason = self.failure.get("failure_reason") if isinstance(self.failure, dict) else self.failure
+        return str(reason)
 
     @property
     def reserved(self) -> list[str]:

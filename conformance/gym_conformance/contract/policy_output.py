@@ -165,8 +165,8 @@ _LAST: Final = 3
 
 def with_long_number(row: Row, text: str) -> Degenerate | None:
     """The row's answer with numbers of 5,000 digits in place of its last ones; None if it has none."""
-    said = with_last_numbers(text, _DIGITS)
-    return Degenerate(f"{LONG_NUMBER}, as {row} is answered", (message(said),), row=row) if said else None
+    changed = with_last_numbers(text, _DIGITS)
+    return Degenerate(f"{LONG_NUMBER}, as {row} is answered", (message(changed),), row=row) if changed else None
 
 
 def with_last_numbers(text: str, number: str) -> str | None:

@@ -36,8 +36,8 @@ class SetCookie:
     @property
     def seconds(self) -> float:
         """How long clients keep it, by its `Max-Age`, in seconds; infinity if it has none."""
-        said = self.attributes.get("max-age", "")
-        return float(said) if said.isascii() and said.isdigit() else math.inf
+        max_age = self.attributes.get("max-age", "")
+        return float(max_age) if max_age.isascii() and max_age.isdigit() else math.inf
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from gym_schemas import is_numeric
 MASKS: Final = ("_ng_failure_class", "mask_sample", "failure_kind", "failure_reason")
 
 
-def is_masked(said: Any) -> bool:
+def is_masked(body: Any) -> bool:
     """Whether the reply says that its sample must not be trained on, or names what failed."""
-    return isinstance(said, dict) and any(said.get(key) for key in MASKS)
+    return isinstance(body, dict) and any(body.get(key) for key in MASKS)
 
 
 def is_number(value: object) -> TypeGuard[float]:
@@ -20,9 +20,9 @@ def is_number(value: object) -> TypeGuard[float]:
     return is_numeric(value) and abs(value) <= sys.float_info.max
 
 
-def is_summed(said: Any) -> bool:
+def is_summed(body: Any) -> bool:
     """Whether `reward_components`, if they are numbers, sum to the reward (`BaseMultiRewardVerifyResponse`, 0.7.0)."""
-    components, reward = (said.get("reward_components"), said.get("reward")) if isinstance(said, dict) else (None, None)
+    components, reward = (body.get("reward_components"), body.get("reward")) if isinstance(body, dict) else (None, None)
     if not is_number(reward) or not isinstance(components, dict) or not all(map(is_number, components.values())):
         return True
     return math.isclose(sum(components.values()), reward, rel_tol=1e-6, abs_tol=1e-6)

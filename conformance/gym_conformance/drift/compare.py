@@ -16,7 +16,7 @@ from gym_conformance.drift.search import GoOn, RefusedValue, candidates, nearest
 from gym_conformance.drift.served import ServedTool
 from gym_conformance.drift.soundness import not_json_schema
 from gym_conformance.drift.tool_drift import Certainty, Drift, DriftKind, Witness
-from gym_conformance.drift.wording import argument, short, told_apart, why_refused
+from gym_conformance.drift.wording import argument, descriptions_differ, short, why_refused
 from gym_schemas import (
     Acceptance,
     Schema,
@@ -134,12 +134,14 @@ class _Comparison:
         maybe = refused(self.values, self.offered, self.ours, self.strictly.refusals, self.go_on)
         maybe = {path: one for path, one in maybe.items() if not _touches(path, shown)}
         yield from (self._refused(one, Certainty.UNKNOWN) for one in maybe.values())
-        told = {refusal.way[0] for value in self.values for refusal in self.strictly.refusals(value) if refusal.way}
-        untold = [name for name in self.ours.arguments() if name not in told and not self._holds(name)]
+        refused_names = {
+            refusal.way[0] for value in self.values for refusal in self.strictly.refusals(value) if refusal.way
+        }
+        others = [name for name in self.ours.arguments() if name not in refused_names and not self._holds(name)]
         message = "it could not be determined whether the server accepts every value that the definition allows"
-        for name in untold:
+        for name in others:
             yield self._unknown((name,), f"{name}: {message}")
-        if not shown and not maybe and not untold:
+        if not shown and not maybe and not others:
             yield self._unknown((), message)
 
     def _holds(self, name: str) -> bool:
@@ -188,7 +190,7 @@ class _Comparison:
         taken = [value for value in others if self.laxly.accepts(value)]
         return Witness(nearest(one.value, taken)) if taken else None
 
-    def _more(self, told: set[str]) -> Iterator[Drift]:
+    def _more(self, reported: set[str]) -> Iterator[Drift]:
         """What the server accepts beyond the definition, apart from calls that lack an argument of a strict one."""
         values = candidates(self.by_name, (self.offered,), self.go_on)
         ours = Acceptance(self.offered)
@@ -198,7 +200,7 @@ class _Comparison:
 
         beyond = refused(values, self.by_name, self.ours, not_offered, self.go_on)
         for one in beyond.values():
-            if one.path in told or not self.theirs.names_all(one.way):
+            if one.path in reported or not self.theirs.names_all(one.way):
                 continue
             kind = DriftKind.ARGUMENT_UNOFFERED if one.refusal.unexpected else DriftKind.ARGUMENT_WIDENED
             message = (
@@ -219,11 +221,11 @@ class _Comparison:
 
     def _descriptions(self) -> Iterator[Drift]:
         pairs = [(name, self.ours.at((name,)), self.theirs.at((name,))) for name in self.ours.arguments()]
-        told = [name for name, ours, theirs in pairs if told_apart(ours, theirs)]
-        if told:
-            message = f"the descriptions of {', '.join(told)} differ"
+        differing = [name for name, ours, theirs in pairs if descriptions_differ(ours, theirs)]
+        if differing:
+            message = f"the descriptions of {', '.join(differing)} differ"
             yield _drift(self.definition, DriftKind.DESCRIPTION_DIFFERS, message)
-        if not self.served.route and told_apart(vars(self.definition), vars(self.served)):
+        if not self.served.route and descriptions_differ(vars(self.definition), vars(self.served)):
             yield _drift(self.definition, DriftKind.DESCRIPTION_DIFFERS, "the descriptions of the tool differ")
 
     def _counterpart(self, value: Any) -> Witness | None:

@@ -58,7 +58,7 @@ def closed(document: Schema) -> Schema:
     return {**made, "$defs": defs if combines else {name: _close(one) for name, one in defs.items()}} if defs else made
 
 
-def said(document: Schema) -> Schema:
+def explicit(document: Schema) -> Schema:
     """The modern schema without the empty or huge texts and lists that it does not explicitly allow.
 
     They may be refused for good reason.

@@ -133,5 +133,5 @@ def _allows(schema: Any, value: Any) -> bool:
 
 
 def _drift(definition: Definition, problem: Problem, weight: Weight) -> Drift:
-    said, where = f"{problem.what}{problem.extent}", pointer(problem.where)
-    return definition.drift(DriftKind.DEFINITION_UNSOUND, said, path=where, weight=weight, problem=problem.what)
+    text, where = f"{problem.what}{problem.extent}", pointer(problem.where)
+    return definition.drift(DriftKind.DEFINITION_UNSOUND, text, path=where, weight=weight, problem=problem.what)

@@ -33,7 +33,7 @@ def short(value: Any) -> str:
     return text if len(text) <= _SHORT else f"{text[:_SHORT]}..."
 
 
-def told_apart(ours: Any, theirs: Any) -> bool:
+def descriptions_differ(ours: Any, theirs: Any) -> bool:
     """Whether both sides have a description, and these differ in more than white space."""
     texts = [str(one.get("description") or "") if isinstance(one, dict) else "" for one in (ours, theirs)]
     return all(texts) and texts[0].split() != texts[1].split()

@@ -48,10 +48,10 @@ class Place:
         return sent, reply_of(await session.call(Call(self.tool, sent)))
 
 
-def recorded_places(gym: Gym, channel: Channel, tool: str, told: str = "") -> list[Place]:
+def recorded_places(gym: Gym, channel: Channel, tool: str, returned: str = "") -> list[Place]:
     """The first recorded call of the tool in each rollout, the earliest first, without duplicates.
 
-    If `told` names an argument, the first call whose value for it occurred in an earlier output, as a cursor does.
+    If `returned` names an argument, the first call whose value for it occurred in an earlier output, as a cursor does.
     """
     found: dict[str, Place] = {}
     for row, rollouts in gym.recorded.items():
@@ -59,7 +59,10 @@ def recorded_places(gym: Gym, channel: Channel, tool: str, told: str = "") -> li
             calls = followed(row, rollout).calls[:_BEFORE]
             played = rollout.played[: len(calls)]
             own = (at for at, (call, _) in enumerate(played) if call.name == tool)
-            at = next((at for at in own if not told or _is_told(played[at][0].arguments.get(told), played[:at])), None)
+            at = next(
+                (at for at in own if not returned or _was_returned(played[at][0].arguments.get(returned), played[:at])),
+                None,
+            )
             if at is not None:
                 base, output = calls[at].arguments, played[at][1]
                 place = Place(gym, channel, tool, row, base, calls[:at], str(rollout), output)
@@ -67,7 +70,7 @@ def recorded_places(gym: Gym, channel: Channel, tool: str, told: str = "") -> li
     return sorted(found.values(), key=lambda each: len(each.before))[:_PLACES]
 
 
-def _is_told(value: Any, before: Sequence[tuple[Call, Any]]) -> bool:
+def _was_returned(value: Any, before: Sequence[tuple[Call, Any]]) -> bool:
     outputs = (parsed(output) for _, output in before)
     return value is not None and any(same(value, one) for output in outputs for one, _ in scalars(output))
 

@@ -59,9 +59,9 @@ async def knows_tool(gym: Gym, channel: Channel, definition: Definition) -> bool
     row = gym.row_for(definition)
     calls = list(islice(_calls(gym, definition), _CALLS))
     for arguments in calls:
-        stranger = await ask(gym, channel, row, NO_SUCH_TOOL, arguments)
+        unknown = await ask(gym, channel, row, NO_SUCH_TOOL, arguments)
         reply = await ask(gym, channel, row, definition.name, arguments)
-        if not _alike(reply, definition.name, stranger, NO_SUCH_TOOL):
+        if not _alike(reply, definition.name, unknown, NO_SUCH_TOOL):
             return True
     return not calls
 
@@ -82,12 +82,12 @@ async def unknown_argument(gym: Gym, channel: Channel, definition: Definition) -
     offered_names = list(properties_of(Document(definition.schema).root))
     values = {name: each[name] for each in reversed(calls) for name in offered_names if name in each}
     for base in ({}, *calls[:1]) if values else ():
-        stranger = await call({**base, UNNAMED: "a"})
-        if not _refuses(stranger, UNNAMED):
+        unknown = await call({**base, UNNAMED: "a"})
+        if not _refuses(unknown, UNNAMED):
             continue
         for name, value in values.items():
             reply = await call({**base, name: value})
-            if _alike(reply, name, stranger, UNNAMED):
+            if _alike(reply, name, unknown, UNNAMED):
                 return Unknown(name, {**base, name: value}, reply)
     return None
 
@@ -101,14 +101,14 @@ def _calls(gym: Gym, definition: Definition) -> Iterator[Any]:
         yield from (value for value in boundary_values(offered(definition)) if isinstance(value, dict))
 
 
-def _refuses(stranger: Reply, strange: str) -> bool:
+def _refuses(unknown: Reply, unknown_name: str) -> bool:
     """Whether the reply to something nonexistent is a refusal that names it, or can refer to nothing else."""
-    words = _REFUSAL if strange in stranger.text else _NO_TOOL
-    return not is_crash(stranger.status) and bool(words.search(stranger.text.replace(strange, _NAME)))
+    words = _REFUSAL if unknown_name in unknown.text else _NO_TOOL
+    return not is_crash(unknown.status) and bool(words.search(unknown.text.replace(unknown_name, _NAME)))
 
 
-def _alike(reply: Reply, name: str, stranger: Reply, strange: str) -> bool:
+def _alike(reply: Reply, name: str, unknown: Reply, unknown_name: str) -> bool:
     """Whether both are refused in the same words, except for the name."""
-    if reply.status != stranger.status or not _refuses(stranger, strange):
+    if reply.status != unknown.status or not _refuses(unknown, unknown_name):
         return False
-    return stranger.text.replace(strange, _NAME) == reply.text.replace(name, _NAME)
+    return unknown.text.replace(unknown_name, _NAME) == reply.text.replace(name, _NAME)

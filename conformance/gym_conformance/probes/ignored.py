@@ -51,7 +51,7 @@ async def is_ignored(gym: Gym, channel: Channel, drift: Drift, known: Sequence[A
     row = gym.row_for(drift)
     refused, taken = None, None
     for pair in _pairs(gym, drift, drift.witness, drift.counterpart, known):
-        other = await _told_apart(gym, channel, row, drift.tool, pair)
+        other = await _counterevidence(gym, channel, row, drift.tool, pair)
         if other is not None and not isinstance(other, _Refused):
             return other
         refused, taken = refused or other, taken or (pair if other is None else None)
@@ -73,9 +73,9 @@ def _pairs(
         return
     recorded = (call.arguments for _, calls in gym.recorded_calls for call in calls if call.name == drift.tool)
     yield from _put_in(islice(recorded, 1), name, witness.value[name], counterpart.value)
-    said = [each for each in known if isinstance(each, dict) and name in each]
-    for other in islice((each[name] for each in said if each[name] != said[0][name]), _KNOWN):
-        yield said[0], {**said[0], name: other}
+    given = [each for each in known if isinstance(each, dict) and name in each]
+    for other in islice((each[name] for each in given if each[name] != given[0][name]), _KNOWN):
+        yield given[0], {**given[0], name: other}
 
 
 def _put_in(calls: Iterable[Mapping[str, Any]], name: str, value: Any, counterpart: Any) -> Iterator[tuple[Any, Any]]:
@@ -86,7 +86,7 @@ def _put_in(calls: Iterable[Mapping[str, Any]], name: str, value: Any, counterpa
         yield {**bare, name: value}, bare if other is None else {**bare, name: other}
 
 
-async def _told_apart(gym: Gym, channel: Channel, row: Row, tool: str, pair: tuple[Any, Any]) -> Live | None:
+async def _counterevidence(gym: Gym, channel: Channel, row: Row, tool: str, pair: tuple[Any, Any]) -> Live | None:
     """Why the pair does not show that the argument is ignored; None if it does."""
     later = _later(gym, row, tool)
     first, again, other = [

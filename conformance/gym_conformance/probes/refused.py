@@ -99,8 +99,8 @@ async def _is_for_its_value(place: Place, drift: Drift, name: str, sent: dict[st
     beside, reply = await place.ask(other)
     if says_yes(reply):
         return _names(refusal, drift.path) or _near(sent[name], beside.get(name), drift.served)
-    told = alike(Answer(refusal, (sent[name],)), Answer(reply, (beside.get(name),)))
-    return not told and _names(refusal, drift.path)
+    same_words = alike(Answer(refusal, (sent[name],)), Answer(reply, (beside.get(name),)))
+    return not same_words and _names(refusal, drift.path)
 
 
 def _near(one: Any, other: Any, served: Any) -> bool:

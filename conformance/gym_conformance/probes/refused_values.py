@@ -17,7 +17,7 @@ from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.statuses import is_crash, is_success
 from gym_conformance.drift.compare import UNNAMED, first_call
 from gym_conformance.drift.definitions import Definition
-from gym_conformance.drift.lax import SAYS_MOST, said
+from gym_conformance.drift.lax import SAYS_MOST, explicit
 from gym_conformance.drift.wording import short
 from gym_conformance.grouping import first_of_each
 from gym_conformance.gym_under_test import Gym
@@ -42,7 +42,7 @@ _WORD: Final = re.compile(r"\w+")
 _VALUES, _ROWS = 12, 8
 
 #: How many values are tried to get a refused call accepted.
-_MENDS: Final = 3
+_FIXES: Final = 3
 
 #: Keywords that limit how small a number may be, which may also apply to other types.
 _LEAST: Final = frozenset({"minimum", "exclusiveMinimum"})
@@ -102,7 +102,7 @@ async def refused_value(
     nodes = {name: document.alone(node) for name, node in (document.root.get("properties") or {}).items()}
     places = recorded_places(gym, channel, definition.name)
     acceptance = Acceptance(schema)
-    meant = Acceptance(said(schema))
+    meant = Acceptance(explicit(schema))
     for place in places if records_hold else ():
         found = await _refused_in_place(place, acceptance, meant, nodes, told=told)
         if found is not None:
@@ -137,9 +137,9 @@ async def _refused_in_place(
     if found := next((wrong for wrong in like if len(like) == len(wrongs) or wrong.named_in(reply)), None):
         was = f"recorded in {place.recorded} with the output {short(place.output)}"
         because = f"{was}; {short(found.call)}, which is surely wrong, is answered alike"
-        mended = await _mended(place, nodes, reply)
-        beside = (found.reply, *mended.replies)
-        return RefusedCall(mended.argument or found.name, call, reply, because + mended.because, beside)
+        fix = await _find_fix(place, nodes, reply)
+        beside = (found.reply, *fix.replies)
+        return RefusedCall(fix.argument or found.name, call, reply, because + fix.because, beside)
     return await _asked_for(place, acceptance, nodes, call, reply)
 
 
@@ -170,7 +170,7 @@ async def _asked_for(
 
 
 @dataclass(frozen=True)
-class _Mended:
+class _Fix:
     """An argument with another value that is accepted, or refused differently, and the evidence; '' if none found."""
 
     argument: str = ""
@@ -178,15 +178,15 @@ class _Mended:
     replies: tuple[Reply, ...] = ()
 
 
-async def _mended(place: Place, nodes: Mapping[str, Schema], refusal: Reply) -> _Mended:
-    otherwise = _Mended()
+async def _find_fix(place: Place, nodes: Mapping[str, Schema], refusal: Reply) -> _Fix:
+    otherwise = _Fix()
     for name, node in nodes.items():
-        for value in islice(map(whole, boundary_values(node)), _MENDS) if name in place.base else ():
+        for value in islice(map(whole, boundary_values(node)), _FIXES) if name in place.base else ():
             call, reply = await place.ask({**place.base, name: value})
             if says_yes(reply):
-                return _Mended(name, f", and {short(call)} is accepted", (reply,))
+                return _Fix(name, f", and {short(call)} is accepted", (reply,))
             if not otherwise.argument and not alike(Answer(refusal, (place.base[name],)), Answer(reply, (value,))):
-                otherwise = _Mended(name, f", and {short(call)} is not", (reply,))
+                otherwise = _Fix(name, f", and {short(call)} is not", (reply,))
     return otherwise
 
 
@@ -210,9 +210,9 @@ class _Wrong:
 
     def named_in(self, reply: Reply) -> bool:
         """Whether the reply mentions the argument, by its name or its value."""
-        said = self.reply if UNNAMED in self.strange else reply
+        compared = self.reply if UNNAMED in self.strange else reply
         about = self.strange if UNNAMED in self.strange else (self.name, *self.own)
-        return bool(self.name) and not same(Answer(said, about).words, Answer(said).words)
+        return bool(self.name) and not same(Answer(compared, about).words, Answer(compared).words)
 
     def _alike_at_its_name(self, reply: Reply) -> bool:
         """Whether two refusals that list errors by argument name say the same about this one."""
@@ -279,7 +279,7 @@ class _Argument:
         self.closed = isinstance(node, dict) and ("enum" in node or "const" in node or node.get("type") == "boolean")
         self.wrong: list[tuple[Any, Reply]] = []
         self.taken: list[tuple[Any, Reply]] = []
-        self.told: list[Any] = []
+        self.returned: list[Any] = []
         self.otherwise: tuple[Any, Reply] | None = None
         self.missing: Reply | None = None
 
@@ -291,7 +291,7 @@ class _Argument:
             await self._try_without()
             await self._try_retyped()
         if refused:
-            await self._try_told()
+            await self._try_returned()
         shown = self.taken[0] if self.taken else self.otherwise
         if shown is None:
             return None
@@ -356,13 +356,13 @@ class _Argument:
                 return
         self.otherwise = sent, reply
 
-    async def _try_told(self) -> None:
+    async def _try_returned(self) -> None:
         """Use a value that recorded calls take from an earlier reply, such as a cursor, which cannot be made up."""
         place = self.place
-        for other in recorded_places(place.gym, place.channel, place.tool, told=self.name):
+        for other in recorded_places(place.gym, place.channel, place.tool, returned=self.name):
             sent, reply = await other.ask(other.base)
             if says_yes(reply):
-                self.told.append(sent[self.name])
+                self.returned.append(sent[self.name])
 
     async def _ask_without(self) -> tuple[Any, Reply]:
         return await self.place.ask({key: value for key, value in self.place.base.items() if key != self.name})
@@ -393,7 +393,7 @@ class _Argument:
         list if nothing of its type is accepted, unless `others` that are not empty are refused in the same way.
         """
         kind, spoken = _kind(value), {keyword for _, node in walk(self.node) for keyword in node}
-        known = [*self.told, *(sent[self.name] for sent, _ in self.taken if self.name in sent)]
+        known = [*self.returned, *(sent[self.name] for sent, _ in self.taken if self.name in sent)]
         like = [each for each in known if _kind(each) == kind]
         if kind in ("null", "boolean") or spoken & {"enum", "const"}:
             return True
@@ -419,5 +419,5 @@ class _Argument:
             elif (
                 there or not self.taken or is_success((await self._ask(self.taken[0][0].get(self.name), row))[1].status)
             ):
-                return False  # the value accepted here is refused there, so the rest of the call is meaningless
+                return False  # a row that refuses even the value accepted here shows nothing
         return bool(agreeing) or (not rows and not any(_ABSENT.search(reply.text) for _, reply in self.wrong))

@@ -52,7 +52,7 @@ async def asking_back(gym: Gym, found: Iterable[Trajectory], reads: Callable[[To
         writing = {call.name for call in trajectory.calls[:_BEFORE]} - names
         if reading and not writing <= seen and len(asked) < _TRAJECTORIES:
             try:
-                asked.append(await _asked(gym, trajectory, reading, names))
+                asked.append(await _explored(gym, trajectory, reading, names))
             except NoRoom:
                 return ()
             seen |= writing if asked[-1].calls else set()
@@ -67,7 +67,7 @@ class _Read:
     write: int
 
 
-async def _asked(gym: Gym, trajectory: Trajectory, reading: Sequence[Tool], names: set[str]) -> Trajectory:
+async def _explored(gym: Gym, trajectory: Trajectory, reading: Sequence[Tool], names: set[str]) -> Trajectory:
     """The trajectory with reads of what it has written; without any calls if none was found."""
     nothing = replace(trajectory, calls=())
     rollout = TrajectoryRun(gym, Channel(gym.endpoint), trajectory)
@@ -84,14 +84,14 @@ async def _asked(gym: Gym, trajectory: Trajectory, reading: Sequence[Tool], name
         for tool in reading if len(found) < _READS else ():
             if tool.name in {one.call.name for one in found}:
                 continue
-            read = await _taken(rollout, tool, _candidates(tool, trajectory, at, rollout.replies[at]))
+            read = await _first_accepted(rollout, tool, _candidates(tool, trajectory, at, rollout.replies[at]))
             if read and read not in later:
                 found.append(_Read(read, at))
     await rollout.session.close()
     return _with_reads(trajectory, found[:_READS]) if found else nothing
 
 
-async def _taken(rollout: TrajectoryRun, tool: Tool, candidates: Iterable[dict[str, Any]]) -> Call | None:
+async def _first_accepted(rollout: TrajectoryRun, tool: Tool, candidates: Iterable[dict[str, Any]]) -> Call | None:
     """The first candidate that is not refused."""
     for arguments in islice(candidates, _TRIES):
         call = Call(tool.name, arguments)
@@ -120,21 +120,21 @@ def _candidates(tool: Tool, whole: Trajectory, write: int, reply: Any) -> Iterat
     if base is None:
         return
     call, properties = whole.calls[write], properties_of(tool.parameters)
-    said = [*_spoken(call.arguments, whole.row.parameters_of(call.name))]
-    told = [(name_of(path), value, path) for value, path in islice(scalars(reply), _SEEN)]
-    said += [(name, Reference(write, path, value).as_json(), _FREE) for name, value, path in told]
-    asked = [key for key in properties if key in base or any(key == name for name, _, _ in said)]
-    alike = {key: value for key in asked for value in islice(_alike(key, properties[key], said), 1)}
+    given = [*_sent_values(call.arguments, whole.row.parameters_of(call.name))]
+    returned = [(name_of(path), value, path) for value, path in islice(scalars(reply), _SEEN)]
+    given += [(name, Reference(write, path, value).as_json(), _FREE) for name, value, path in returned]
+    asked = [key for key in properties if key in base or any(key == name for name, _, _ in given)]
+    alike = {key: value for key in asked for value in islice(_matching(key, properties[key], given), 1)}
     if alike:
         yield {**base, **alike}
     elif len(asked) == 1 and takes_any_word(properties[asked[0]]):
-        texts = [value for _, value, schema in said if takes_any_word(schema) and isinstance(_plain(value), str)]
+        texts = [value for _, value, schema in given if takes_any_word(schema) and isinstance(_plain(value), str)]
         yield from ({**base, asked[0]: value} for value in texts if 0 < len(_plain(value)) <= _CALLED)
 
 
-def _alike(key: str, schema: Any, said: Iterable[tuple[str, Any, Any]]) -> Iterator[Any]:
+def _matching(key: str, schema: Any, given: Iterable[tuple[str, Any, Any]]) -> Iterator[Any]:
     """Values given under a similar name, the same name first; a free-text argument takes only free text."""
-    for name, value, theirs in sorted(said, key=lambda each: each[0] != key):
+    for name, value, theirs in sorted(given, key=lambda each: each[0] != key):
         plain = _plain(value)
         named = name and named_alike(key, name) and plain and type(plain) in (str, int)
         free = takes_any_word(theirs) or not takes_any_word(schema)
@@ -142,12 +142,12 @@ def _alike(key: str, schema: Any, said: Iterable[tuple[str, Any, Any]]) -> Itera
             yield value
 
 
-def _spoken(value: Any, schema: Any, name: str = "") -> Iterator[tuple[str, Any, Any]]:
+def _sent_values(value: Any, schema: Any, name: str = "") -> Iterator[tuple[str, Any, Any]]:
     """The scalar arguments of a call, each as name, value and schema."""
     if isinstance(value, dict) and not is_reference(value):
         known = properties_of(schema) if isinstance(schema, dict) else {}
         for key, inner in value.items():
-            yield from _spoken(inner, known.get(key), key)
+            yield from _sent_values(inner, known.get(key), key)
     elif not isinstance(value, list):
         yield name, value, schema
 

@@ -32,8 +32,8 @@ def both_tell_the_time(before: Any, after: Any) -> bool:
     if without_moments(before) != without_moments(after):
         return False
     now = set(_now())
-    told = [moment.partition(".")[0].zfill(5) for moment in _MOMENT.findall(after)]
-    return bool(told) and all(moment in now for moment in told)
+    moments = [moment.partition(".")[0].zfill(5) for moment in _MOMENT.findall(after)]
+    return bool(moments) and all(moment in now for moment in moments)
 
 
 def same_but_for_dates(before: Any, after: Any) -> bool:

@@ -33,9 +33,9 @@ def with_crossed(trajectory: Trajectory) -> Iterator[Trajectory]:
 
 def _combined(trajectory: Trajectory, call: Call) -> Iterator[Call]:
     """The call with each combination of values; the argument with the fewest values varies slowest."""
-    said = {key: _said(trajectory, key, value) for key, value in _arguments(call).items()}
-    several = sorted((key for key in said if len(said[key]) > 1), key=lambda key: len(said[key]))
-    for values in islice(product(*(said[key] for key in several)), 2 * _CALLS) if several else ():
+    options = {key: _options(trajectory, key, value) for key, value in _arguments(call).items()}
+    several = sorted((key for key in options if len(options[key]) > 1), key=lambda key: len(options[key]))
+    for values in islice(product(*(options[key] for key in several)), 2 * _CALLS) if several else ():
         yield Call(call.name, {**call.arguments, **dict(zip(several, values, strict=True))})
 
 
@@ -44,7 +44,7 @@ def _arguments(call: Call) -> dict[str, Any]:
     return call.arguments if isinstance(call.arguments, dict) else {}
 
 
-def _said(trajectory: Trajectory, key: str, value: Any) -> list[Any]:
+def _options(trajectory: Trajectory, key: str, value: Any) -> list[Any]:
     """The texts, numbers and returned values that the trajectory uses under this name, the call's own first."""
     found = [value]
     for call in trajectory.calls:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from gym_conformance.trajectories.before_and_after import by_design
 from gym_conformance.trajectories.clock import without_moments
-from gym_conformance.trajectories.outcome import Outcome, Place, differences, masked, said_at, tells_time
+from gym_conformance.trajectories.outcome import Outcome, Place, differences, masked, tells_time, values_at
 
 _WORD: Final = re.compile(r"[\w-]+")
 
@@ -16,7 +16,7 @@ def minted(place: Place, outcomes: Sequence[Outcome]) -> bool:
     """Whether the place holds an id or a time: no two outcomes have the same one, and nothing else in it differs."""
     if by_design(place):
         return True
-    values = [value for outcome in outcomes for value in said_at(outcome, place)]
+    values = [value for outcome in outcomes for value in values_at(outcome, place)]
     if len(values) < len(outcomes):  # the key itself is an id
         return any(map(str.isdigit, str(place[-1]))) and isinstance(place[-1], str)
     if all(isinstance(value, str) for value in values):
@@ -32,7 +32,7 @@ def minted(place: Place, outcomes: Sequence[Outcome]) -> bool:
 def told_alike(
     outcomes: Sequence[Outcome], chance: frozenset[Place], *, in_order: bool = False
 ) -> Callable[[Outcome, Outcome, int], bool]:
-    """A predicate: were two of the outcomes told the same random data before a step? `chance` has the places that vary.
+    """A predicate: did two of the outcomes get the same random data before a step? `chance` has the places that vary.
 
     Ids and times may differ, and so may the order of lists unless `in_order`.
     """
@@ -43,8 +43,8 @@ def told_alike(
             at = int(difference.place[0])
             if at >= step:
                 break
-            told = masked(difference.place, chance) and not is_id(difference.place)
-            if told and (in_order or not _reordered(one, two, at)):
+            differs = masked(difference.place, chance) and not is_id(difference.place)
+            if differs and (in_order or not _reordered(one, two, at)):
                 return False
         return True
 

@@ -101,8 +101,8 @@ class Comparison:
     def record(self, forms: Sequence[bool], differed: Sequence[bool]) -> None:
         """Record the results of the runs of `order`, and decide."""
         look = self.looks[len(self.trials)]
-        self.trials.append(sum(came for form, came in zip(forms, differed, strict=True) if form))
-        self.controls.append(sum(came for form, came in zip(forms, differed, strict=True) if not form))
+        self.trials.append(sum(differs for form, differs in zip(forms, differed, strict=True) if form))
+        self.controls.append(sum(differs for form, differs in zip(forms, differed, strict=True) if not form))
         chance = self.chance
         if chance <= allowed(self.number) * look.share:
             self.decision = Decision.DIFFERENT
@@ -153,5 +153,5 @@ def chance_of(looks: Sequence[tuple[Look, int, int]]) -> float:
 def chance_so_far(forms: Sequence[bool], differed: Sequence[bool]) -> float:
     """The same for a part of a look's runs, in the order drawn."""
     made = Look(sum(forms), len(forms) - sum(forms), 0, 0)
-    told = sum(form and came for form, came in zip(forms, differed, strict=True))
-    return chance_of([(made, told, sum(differed) - told)])
+    trials = sum(form and differs for form, differs in zip(forms, differed, strict=True))
+    return chance_of([(made, trials, sum(differed) - trials)])

@@ -130,11 +130,11 @@ class TrajectoryRun:
 
     def arguments(self, call: Call) -> Any:
         """A call's arguments with references resolved; their stand-ins if the tool's schema rejects the values."""
-        told, stand_ins = resolve(call.arguments, self.replies, self.others), resolve(call.arguments, [])
-        if told == stand_ins:
-            return told
+        resolved, stand_ins = resolve(call.arguments, self.replies, self.others), resolve(call.arguments, [])
+        if resolved == stand_ins:
+            return resolved
         definitions = [tool.parameters for tool in self.trajectory.row.tools if tool.name == call.name]
-        return told if all(admits(definition, told) for definition in definitions) else stand_ins
+        return resolved if all(admits(definition, resolved) for definition in definitions) else stand_ins
 
     async def verify(self) -> StepOutcome:
         """Verify the session with everything done so far."""

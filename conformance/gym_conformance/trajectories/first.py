@@ -63,7 +63,7 @@ _WRITING, _EXCHANGED = 3, 2
 _AGAIN = 3
 
 #: A name that no environment knows.
-_NOBODY = "Qzxvwkj"
+_UNKNOWN_NAME = "Qzxvwkj"
 
 #: Numbers beyond any bound: past 64 bits, past the 28 digits of a `Decimal`, and close to overflowing to infinity.
 _VAST = (10**27, -(10**27), 1e308)
@@ -131,8 +131,8 @@ def with_bounds(knowledge: Knowledge) -> list[Schedule]:
         arguments = map(whole, islice(boundary_values(tool.parameters), _BOUNDS))
         calls = tuple(Call(tool.name, each) for each in arguments)
         words = (Call(tool.name, each) for each in knowledge.meaningful.get(tool.name, ()))
-        said = tuple(islice((call for call in words if admits(tool.parameters, call.arguments)), _BOUNDS))
-        found += [Trajectory(row, calls), Trajectory(row, said), *_varied(knowledge, tool)]
+        known_calls = tuple(islice((call for call in words if admits(tool.parameters, call.arguments)), _BOUNDS))
+        found += [Trajectory(row, calls), Trajectory(row, known_calls), *_varied(knowledge, tool)]
     whole_ones = known(knowledge)[:_WHOLE]
     mixed = (each for one in whole_ones[:_MIXED] for each in with_crossed(one))
     return [Schedule((each,)) for each in (*knowledge.crashing, *whole_ones, *mixed, *found) if each.calls]
@@ -162,8 +162,8 @@ def known_disturbed(knowledge: Knowledge) -> list[Schedule]:
     for trajectory in filter(lambda each: each.calls, known(knowledge)[:_KNOWN]):
         at = len(trajectory.calls) // 2
         call = trajectory.calls[min(at + 1, len(trajectory.calls)) - 1]
-        spoilt = {**call.arguments, next(iter(call.arguments), "unknown"): {"unexpected": []}}
-        found += [Schedule((trajectory.with_noise(at, Call(call.name, wrong)),)) for wrong in ({}, spoilt)]
+        invalid = {**call.arguments, next(iter(call.arguments), "unknown"): {"unexpected": []}}
+        found += [Schedule((trajectory.with_noise(at, Call(call.name, wrong)),)) for wrong in ({}, invalid)]
     writing = _of_many_kinds(one for one in known(knowledge) if not all(is_read(call.name) for call in one.calls))
     seen = set[tuple[str, str, bool]]()
     strange = islice((each for one in writing for each in _with_strange_names(one, seen)), _STRANGE_CALLS)
@@ -207,8 +207,8 @@ def _with_strange_names(trajectory: Trajectory, seen: set[tuple[str, str, bool]]
     reads = reads_in(trajectory.calls)[-_AGAIN:]
     for at, call in reversed(list(enumerate(trajectory.calls))):
         several = list[Call]()
-        for name, strange in () if is_read(call.name) else _saying(_nobody, call.arguments):
-            key = (call.name, name, f"{_NOBODY}/" in str(strange))
+        for name, strange in () if is_read(call.name) else _variants(_unknown_name, call.arguments):
+            key = (call.name, name, f"{_UNKNOWN_NAME}/" in str(strange))
             if key not in seen and admits(trajectory.row.parameters_of(call.name), resolve(strange, [])):
                 several.append(Call(call.name, strange))
                 yield reading_again(trajectory).with_noise(at + 1, several[-1])
@@ -224,12 +224,12 @@ def _with_damaged_texts(trajectory: Trajectory) -> Iterator[Trajectory]:
     """For each text of a tool's last calls, the trajectory with that call repeated once in each damaged form."""
     texts = damaged(trajectory)
     for at, call in _last_calls(trajectory):
-        said: dict[str, list[Any]] = {}
+        by_name: dict[str, list[Any]] = {}
         for text in texts:
-            for name, arguments in _saying(_always(text), call.arguments):
+            for name, arguments in _variants(_always(text), call.arguments):
                 if admits(trajectory.row.parameters_of(call.name), resolve(arguments, [])):
-                    said.setdefault(name, []).append(arguments)
-        for several in said.values():
+                    by_name.setdefault(name, []).append(arguments)
+        for several in by_name.values():
             longer = reading_again(trajectory)
             for arguments in reversed(several):
                 longer = longer.with_noise(at + 1, Call(call.name, arguments))
@@ -249,16 +249,16 @@ def reading_again(trajectory: Trajectory) -> Trajectory:
     return replace(trajectory, calls=(*trajectory.calls, *reads[-_AGAIN:]))
 
 
-def _nobody(text: str) -> str:
+def _unknown_name(text: str) -> str:
     """A name that nobody knows; for a path, one in a folder that does not exist, so that earlier checks pass."""
-    return f"{_NOBODY}/{text.rpartition('/')[2]}" if "/" in text else _NOBODY
+    return f"{_UNKNOWN_NAME}/{text.rpartition('/')[2]}" if "/" in text else _UNKNOWN_NAME
 
 
 def _always(other: Any) -> Callable[[Any], Any]:
     return lambda _: other
 
 
-def _saying(
+def _variants(
     other: Callable[[Any], Any], value: Any, name: str = "", kinds: Collection[type] = (str,)
 ) -> Iterator[tuple[str, Any]]:
     """The variants of a value with one scalar of these types replaced, each with the name of its property."""
@@ -266,22 +266,22 @@ def _saying(
         yield name, other(value)
     elif isinstance(value, dict) and not is_reference(value):
         for key, inner in value.items():
-            yield from ((found, {**value, key: told}) for found, told in _saying(other, inner, key, kinds))
+            yield from ((found, {**value, key: replaced}) for found, replaced in _variants(other, inner, key, kinds))
     elif isinstance(value, list) and value:
-        yield from ((found, [told, *value[1:]]) for found, told in _saying(other, value[0], name, kinds))
+        yield from ((found, [replaced, *value[1:]]) for found, replaced in _variants(other, value[0], name, kinds))
 
 
-def with_each_tool_spoilt(knowledge: Knowledge) -> list[Schedule]:
+def with_each_tool_invalid(knowledge: Knowledge) -> list[Schedule]:
     """What `known_disturbed` makes, and one session with a call of each tool without arguments.
 
     And calls with numbers far beyond what their schemas allow, or with one value of another type.
     """
     found = known_disturbed(knowledge)
     for plain in known(knowledge)[:1]:
-        at, spoilt = len(plain.calls) // 2, plain
+        at, invalid = len(plain.calls) // 2, plain
         for tool in plain.row.tools:
-            spoilt = spoilt.with_noise(at, Call(tool.name, {}))
-        found.append(Schedule((spoilt,)))
+            invalid = invalid.with_noise(at, Call(tool.name, {}))
+        found.append(Schedule((invalid,)))
     seen = set[tuple[str, str]]()
     wrong = (each for one in known(knowledge) for each in _with_one_wrong(one, seen))
     return [*found, *(Schedule((each,)) for each in islice(wrong, _STRANGE_CALLS))]
@@ -297,16 +297,16 @@ def _with_one_wrong(trajectory: Trajectory, seen: set[tuple[str, str]]) -> Itera
         wrong: dict[str, list[Call]] = {}
         for kinds, values in _WRONG.items():
             for name, arguments in chain.from_iterable(
-                _saying(_always(each), call.arguments, kinds=kinds) for each in values
+                _variants(_always(each), call.arguments, kinds=kinds) for each in values
             ):
                 if not admits(trajectory.row.parameters_of(call.name), resolve(arguments, [])):
                     wrong.setdefault(name, []).append(Call(call.name, arguments))
         for name, calls in wrong.items():
             if (call.name, name) not in seen:
-                spoilt = trajectory
+                invalid = trajectory
                 for each in reversed(calls):
-                    spoilt = spoilt.with_noise(at + 1, each)
-                yield spoilt
+                    invalid = invalid.with_noise(at + 1, each)
+                yield invalid
             seen.add((call.name, name))
 
 
@@ -324,7 +324,7 @@ def side_by_side(knowledge: Knowledge) -> list[Schedule]:
     begun = (0,) * (1 + len(one.calls) // 2)
     within = [Schedule((one, other), begun + (1,) * other.steps) for other in (two, one)]
     pairs = [Schedule((one, two), tuple(in_turn((one, two)))), Schedule((one, one), tuple(in_turn((one, one))))]
-    pairs += [Schedule((one, other), tuple(in_turn((one, other)))) for other in _saying_otherwise(one)]
+    pairs += [Schedule((one, other), tuple(in_turn((one, other)))) for other in _with_other_values(one)]
     calling = (each for each, _ in first_calls(found, lambda call: not is_read(call.name)))
     writing = list(first_of_each(id, calling).values())[:_WRITING]
     elsewhere = filter(None, chain.from_iterable(zip_longest(*map(with_other_members, writing))))
@@ -347,7 +347,7 @@ def first_calls(
                 yield one, at
 
 
-def _saying_otherwise(one: Trajectory) -> Iterator[Trajectory]:
+def _with_other_values(one: Trajectory) -> Iterator[Trajectory]:
     """The trajectory on the same row with other words and numbers: shared state shows only if two sessions differ."""
     names = next(iter(names_in(one)), frozenset())
     other = replace(renamed(one, new_names(names, Random(0))), row=one.row)
@@ -411,7 +411,7 @@ def bare_reads(row: Row) -> list[Call]:
     return [
         Call(tool.name, plain)
         for tool, plain in calls
-        if plain is not None and not any(_told(tool, key, value) for key, value in plain.items())
+        if plain is not None and not any(_is_meaningless(tool, key, value) for key, value in plain.items())
     ]
 
 
@@ -419,7 +419,7 @@ def bare_reads(row: Row) -> list[Call]:
 _SAYS_WHICH = frozenset({"enum", "const", "pattern"})
 
 
-def _told(tool: Tool, key: str, value: Any) -> bool:
+def _is_meaningless(tool: Tool, key: str, value: Any) -> bool:
     """Whether an argument is a text or a list whose minimal value means nothing."""
     schema = properties_of(tool.parameters).get(key)
     says_which = isinstance(schema, dict) and not _SAYS_WHICH.isdisjoint(schema)
@@ -456,11 +456,11 @@ def made_up(knowledge: Knowledge, row: Row) -> Trajectory:
     tools = {tool.name: tool for tool in row.tools}
     calls: list[Call] = []
     for call in (*writes[:_MADE_UP], *reads[:_MADE_UP]):
-        calls.append(_followed(call, tools[call.name], calls, knowledge))
+        calls.append(_linked(call, tools[call.name], calls, knowledge))
     return Trajectory(row, tuple(calls), answer=next(iter(knowledge.answers.get(row, ())), PLAIN_ANSWER))
 
 
-def _followed(call: Call, tool: Tool, calls: Sequence[Call], knowledge: Knowledge) -> Call:
+def _linked(call: Call, tool: Tool, calls: Sequence[Call], knowledge: Knowledge) -> Call:
     arguments = dict(call.arguments) if isinstance(call.arguments, dict) else {}
     for key, value in arguments.items():
         _, named = references(key, value, tool, calls, knowledge)

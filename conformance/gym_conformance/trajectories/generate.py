@@ -244,15 +244,15 @@ def _answers(known: tuple[str, ...]) -> st.SearchStrategy[str]:
 
 def _repeating(draw: st.DrawFn, arguments: Any, tool: Tool, calls: Sequence[Call]) -> Any:
     """Mostly reuse the values of an earlier call, argument by argument, so that calls meet the same state."""
-    spoken = [dict(named_values(call.arguments)) for call in calls]
-    topic: dict[str, Any] = draw(st.sampled_from([{}, *spoken, *spoken[-2:]])) if spoken else {}
+    earlier = [dict(named_values(call.arguments)) for call in calls]
+    topic: dict[str, Any] = draw(st.sampled_from([{}, *earlier, *earlier[-2:]])) if earlier else {}
 
-    def said(value: Any, name: str = "") -> Any:
+    def reused(value: Any, name: str = "") -> Any:
         if isinstance(value, dict):
-            return {key: said(inner, key) for key, inner in value.items()}
+            return {key: reused(inner, key) for key, inner in value.items()}
         return value if isinstance(value, list) else topic.get(name, value)
 
-    repeated = said(arguments)
+    repeated = reused(arguments)
     return repeated if admits(tool.parameters, repeated) else arguments
 
 

@@ -44,13 +44,13 @@ class Known:
     mask: frozenset[Place]
     exchanges: tuple[Exchange, ...] = ()
 
-    def difference(self, came: Outcome) -> Difference | None:
+    def difference(self, actual: Outcome) -> Difference | None:
         """The first place where an outcome differs from the run alone."""
-        return None if came == self.alone else next(self.differences(came), None)
+        return None if actual == self.alone else next(self.differences(actual), None)
 
-    def differences(self, came: Outcome) -> Iterator[Difference]:
+    def differences(self, actual: Outcome) -> Iterator[Difference]:
         """All places where an outcome differs from the run alone."""
-        return (one for one in differences(self.alone, came, self.mask) if not one.of_time)
+        return (one for one in differences(self.alone, actual, self.mask) if not one.of_time)
 
 
 @dataclass
@@ -77,16 +77,16 @@ async def measured_alone(gym: Gym, trajectory: Trajectory) -> Known | None:
     return Known(trajectory, first, mask, exchanges) if steady and well else None
 
 
-class _Retold(Channel):
+class _Replay(Channel):
     """A channel that replays what came over another, and then continues on that channel's record."""
 
     def __init__(self, channel: Channel) -> None:
         super().__init__(channel.endpoint, record=channel)
-        self._retold = deque(channel.exchanges)
+        self._recorded = deque(channel.exchanges)
 
     async def send(self, request: Request) -> Exchange:
         """Send one request, or return the recorded reply if it was sent before."""
-        return self._retold.popleft() if self._retold else await super().send(request)
+        return self._recorded.popleft() if self._recorded else await super().send(request)
 
 
 async def run_known(gym: Gym, channel: Channel, known: Known) -> Outcome:
@@ -101,21 +101,21 @@ async def run_known(gym: Gym, channel: Channel, known: Known) -> Outcome:
     """
     session = gym.contract.session(channel, known.trajectory.row)
     outcome = known.alone
-    if gym.endpoint.groups.size > 1 or not await _goes_as_alone(session, known.exchanges):
-        session.channel = _Retold(channel)
+    if gym.endpoint.groups.size > 1 or not await _replays_as_alone(session, known.exchanges):
+        session.channel = _Replay(channel)
         outcome = await TrajectoryRun(gym, channel, known.trajectory, session=session).finish()
     await session.close()
     return outcome
 
 
-async def _goes_as_alone(session: Session, exchanges: Sequence[Exchange]) -> bool:
+async def _replays_as_alone(session: Session, exchanges: Sequence[Exchange]) -> bool:
     """Send the recorded requests in a new session until a reply differs; of the seed only the status is compared."""
     seeded, *others = map(reply_of, exchanges)
     if reply_of(await session.seed()).status != seeded.status:
         return False
     for exchange, alone in zip(exchanges[1:], others, strict=True):
-        came = reply_of(await session.send(exchange.request))
-        if came.status != alone.status or came.body != alone.body:
+        reply = reply_of(await session.send(exchange.request))
+        if reply.status != alone.status or reply.body != alone.body:
             return False
     return True
 
@@ -177,17 +177,17 @@ class Driver:
     async def _episode(self, at: int, known: Known) -> Strayed | None:
         driven, channel = self._driven, Channel(self.gym.endpoint)
         try:
-            came = await run_known(self.gym, channel, known)
+            outcome = await run_known(self.gym, channel, known)
         except ServerFault as fault:
             driven.counts["unanswered" if fault.fault is Fault.HANG else "broken"] += 1
             driven.fault = driven.fault or str(fault)
             return None
         driven.ended[at] += 1
-        difference = known.difference(came)
+        difference = known.difference(outcome)
         if difference is None:
             return None
         driven.wrong[at] += 1
-        status = came.steps[int(difference.place[0])].status
+        status = outcome.steps[int(difference.place[0])].status
         if is_error(status):
             driven.counts["crashed" if is_crash(status) else "lost"] += 1
         strayed = Strayed(self.in_flight, at, difference, tuple(channel.exchanges))

@@ -86,7 +86,7 @@ async def _with_paid_answers(gym: Gym, knowledge: Knowledge) -> Knowledge:
     if gym.recorded:
         return knowledge
     paid = await paid_answers(gym, knowledge.sessions_in(_PATIENCE, at_most=_ASKED))
-    first = {row: (paid[row], *said) for row, said in knowledge.answers.items() if row in paid}
+    first = {row: (paid[row], *others) for row, others in knowledge.answers.items() if row in paid}
     return replace(knowledge, answers={**knowledge.answers, **first}, paid=paid)
 
 
@@ -153,13 +153,13 @@ def _tells_again(name: str, trajectory: Trajectory, twice: Outcome) -> bool:
     """Whether the tool's calls, each made twice, return the same both times, and one returns more than it was sent."""
     calls = [call for call in trajectory.calls if call.name == name]
     steps = [step for step in twice.calls if step.name == tool_path(name)]
-    told = list[Any]()
+    new = list[Any]()
     for call, one, again in zip(calls, steps[::2], steps[1::2], strict=False):
         if not all(each.of_time for each in differences(Outcome((one,)), Outcome((again,)))):
             return False
-        said = {repr(value) for value, _ in scalars(resolve(call.arguments, []))}
-        told += [value for value, _ in scalars(one.body) if repr(value) not in said]
-    return any(value not in ("", None) and not isinstance(value, bool) for value in told)
+        sent = {repr(value) for value, _ in scalars(resolve(call.arguments, []))}
+        new += [value for value, _ in scalars(one.body) if repr(value) not in sent]
+    return any(value not in ("", None) and not isinstance(value, bool) for value in new)
 
 
 def _places_by_tool(played: Iterable[StepOutcome]) -> dict[str, tuple[tuple[type, Way], ...]]:

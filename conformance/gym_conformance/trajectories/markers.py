@@ -49,7 +49,7 @@ class Marking:
     draw: Random
     rows: re.Pattern[str] | None = None
     known: bool = False
-    told: dict[str, str] = field(default_factory=dict)
+    assigned: dict[str, str] = field(default_factory=dict)
 
     def marked(self, trajectory: Trajectory) -> Trajectory:
         """The trajectory with markers in place of free texts."""
@@ -71,7 +71,7 @@ class Marking:
                 return value
             left -= 1
             space = " " if " " in value else ""
-            return self.told.setdefault(value, f"{value}{space}{word(self.draw)}")
+            return self.assigned.setdefault(value, f"{value}{space}{word(self.draw)}")
 
         return replace(row, data={**row.data, **mapped(own(row), marked)})
 
@@ -84,11 +84,11 @@ class Marking:
             return {key: self._arguments(each, known.get(key) or {}, row) for key, each in arguments.items()}
         if not isinstance(arguments, str):
             return arguments
-        if arguments in self.told:
-            return self.told[arguments]
+        if arguments in self.assigned:
+            return self.assigned[arguments]
         if not takes_any_word(schema) or (not self.known and arguments in row):
             return arguments
-        return self.told.setdefault(arguments, word(self.draw))
+        return self.assigned.setdefault(arguments, word(self.draw))
 
 
 def _listed(row: Row) -> frozenset[str]:
@@ -122,7 +122,7 @@ _AT_ONCE, _READS = 4, 4
 _WAYS = ((None, False), (None, True), (_TEXTS, False), (_WORDS, False), (_WORDS, True))
 
 
-def told_apart(knowledge: Knowledge, draw: Random) -> list[Schedule]:
+def marked_sessions(knowledge: Knowledge, draw: Random) -> list[Schedule]:
     """Sessions with their own markers: two in sequence and interleaved, on one row and on two; four concurrently.
 
     Two of them omit the optional lists and objects of their writes. If a tool runs programs, one session prints a
@@ -167,8 +167,8 @@ def _is_program(value: Any) -> bool:
 
 def _is_marked(schedule: Schedule) -> bool:
     """Whether the schedule contains any marker."""
-    said = ([own(one.row), *(call.arguments for call in one.calls)] for one in schedule.trajectories)
-    return any(markers(json.dumps(each)) for each in said)
+    texts = ([own(one.row), *(call.arguments for call in one.calls)] for one in schedule.trajectories)
+    return any(markers(json.dumps(each)) for each in texts)
 
 
 def at_once(trajectory: Trajectory, draw: Random, *, everything: bool) -> Schedule:
@@ -180,7 +180,7 @@ def at_once(trajectory: Trajectory, draw: Random, *, everything: bool) -> Schedu
 
 
 @st.composite
-def any_told_apart(draw: st.DrawFn, knowledge: Knowledge) -> Schedule:
+def any_marked_sessions(draw: st.DrawFn, knowledge: Knowledge) -> Schedule:
     """Draw sessions with their own markers: two in any order, two of which one asks for the other's, or several."""
     drawn = Random(draw(st.integers(0, 2**32)))
     if draw(st.booleans()):
@@ -206,9 +206,9 @@ _SAMPLE = {"string": "", "integer": 0}
 
 def asking(first: Trajectory, second: Trajectory, knowledge: Knowledge) -> Trajectory:
     """A session on the second's row that reads what the first was given, with the first's ids and cursors."""
-    told = [call for call in first.calls if not markers(json.dumps(call.arguments))]
-    reads = [Call(call.name, of_first(call.arguments)) for call in told if is_read(call.name)]
-    others = [Call(call.name, of_first(call.arguments)) for call in told if not is_read(call.name)]
+    unmarked = [call for call in first.calls if not markers(json.dumps(call.arguments))]
+    reads = [Call(call.name, of_first(call.arguments)) for call in unmarked if is_read(call.name)]
+    others = [Call(call.name, of_first(call.arguments)) for call in unmarked if not is_read(call.name)]
     return replace(second, calls=(*_followed(first, second, knowledge), *reads, *second.calls, *others))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
-from gym_conformance.trajectories.outcome import Difference, Outcome, said_at
+from gym_conformance.trajectories.outcome import Difference, Outcome, values_at
 from gym_schemas.json_values import text
 
 _WORD: Final = re.compile(r"\w+")
@@ -28,8 +28,8 @@ def _sequences(before: Outcome, after: Outcome, difference: Difference) -> Itera
     if isinstance(difference.expected, str) and isinstance(difference.actual, str):
         yield from _told(difference.expected, difference.actual)
     for length in range(2, len(difference.place)):
-        for one in said_at(before, difference.place[:length]):
-            for two in said_at(after, difference.place[:length]):
+        for one in values_at(before, difference.place[:length]):
+            for two in values_at(after, difference.place[:length]):
                 if isinstance(one, list) and isinstance(two, list):
                     yield one, two
 

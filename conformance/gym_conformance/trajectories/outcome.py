@@ -165,17 +165,17 @@ def compared(outcome: Outcome, mask: frozenset[Place]) -> int:
     return sum(not masked(place, mask) for _, place in values)
 
 
-def said_at(outcome: Outcome, place: Place) -> tuple[Any, ...]:
+def values_at(outcome: Outcome, place: Place) -> tuple[Any, ...]:
     """The value at the place as a tuple of one; () if there is none."""
     at, *way = place
     step = outcome.steps[int(at)]
-    said: Any = {"status": step.status, "body": step.body}
+    value: Any = {"status": step.status, "body": step.body}
     try:
         for key in way:
-            said = said[key]
+            value = value[key]
     except (LookupError, TypeError):
         return ()
-    return (said,)
+    return (value,)
 
 
 def masked(place: Place, mask: frozenset[Place]) -> bool:

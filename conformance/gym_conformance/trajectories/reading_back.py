@@ -42,11 +42,11 @@ class ReadBack:
         """The trajectory as one that reads back; None unless it repeats the same reads around its last write."""
         calls = trajectory.calls
         write = max(writes_in(calls), default=0)
-        after = list(map(_asked, calls[write + 1 :]))
+        after = list(map(_identity, calls[write + 1 :]))
         first = write
-        while first and _asked(calls[first - 1]) in after:
+        while first and _identity(calls[first - 1]) in after:
             first -= 1
-        before = set(map(_asked, calls[first:write]))
+        before = set(map(_identity, calls[first:write]))
         again = before == set(after) and all(after.count(each) > 1 for each in before)
         return cls(trajectory, first, write) if before and again and not trajectory.noise else None
 
@@ -81,13 +81,13 @@ class ReadBack:
             after: the replies to the reads after it.
         """
         words = frozenset(json.dumps(value) for value, _ in scalars(arguments) if value not in ("", None))
-        for read in dict.fromkeys(map(_asked, self.before)):
-            old = [Outcome((step,)) for call, step in zip(self.before, before, strict=True) if _asked(call) == read]
-            new = [Outcome((step,)) for call, step in zip(self.after, after, strict=True) if _asked(call) == read]
+        for read in dict.fromkeys(map(_identity, self.before)):
+            old = [Outcome((step,)) for call, step in zip(self.before, before, strict=True) if _identity(call) == read]
+            new = [Outcome((step,)) for call, step in zip(self.after, after, strict=True) if _identity(call) == read]
             changed = _changes(old, new)
-            said = [found for found in (_first_said(each, words) for each in changed) if found]
-            if [] in changed and len(said) > 1:
-                return said[0]
+            written = [found for found in (_first_written(each, words) for each in changed) if found]
+            if [] in changed and len(written) > 1:
+                return written[0]
         return None
 
 
@@ -97,15 +97,15 @@ def _changes(old: Sequence[Outcome], new: Iterable[Outcome]) -> list[list[Differ
     return [[one for one in differences(old[0], each, mask) if not one.of_time] for each in new]
 
 
-def _first_said(changes: Iterable[Difference], words: frozenset[str]) -> Difference | None:
-    return next((one for one in changes if _said(one, words)), None)
+def _first_written(changes: Iterable[Difference], words: frozenset[str]) -> Difference | None:
+    return next((one for one in changes if _is_written(one, words)), None)
 
 
-def _asked(call: Call) -> str:
+def _identity(call: Call) -> str:
     return json.dumps([call.name, call.arguments], sort_keys=True)
 
 
-def _said(difference: Difference, words: frozenset[str]) -> bool:
+def _is_written(difference: Difference, words: frozenset[str]) -> bool:
     """Whether the difference involves a written value, or a number that changed by one."""
     one, two = difference.expected, difference.actual
     if is_number(one) and is_number(two):
@@ -125,13 +125,13 @@ def _reading_back(knowledge: Knowledge) -> Iterator[Trajectory]:
         bare = [call for call in bare_reads(trajectory.row) if is_read(call.name) and call not in trajectory.calls]
         whole = replace(trajectory, calls=(*trajectory.calls, *bare))
         for at, call in enumerate(trajectory.calls[:_CALLS]):
-            reads = _telling(whole, len(trajectory.calls), at) if not is_read(call.name) else []
+            reads = _suitable_reads(whole, len(trajectory.calls), at) if not is_read(call.name) else []
             if reads and call.name not in seen:
                 seen.add(call.name)
                 yield whole.chosen([*range(at), *reads * _BEFORE, at, *reads * _AFTER])
 
 
-def _telling(whole: Trajectory, made: int, write: int) -> list[int]:
+def _suitable_reads(whole: Trajectory, made: int, write: int) -> list[int]:
     """Reads of different tools, first those that the trajectory makes, the last first, then others.
 
     None of them needs a value returned by the write or a later call, since it is also made before the write.

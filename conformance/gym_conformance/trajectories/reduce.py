@@ -51,7 +51,7 @@ def without_calls(schedule: Schedule, at: int, dropped: Collection[int]) -> Sche
     """The schedule without these calls of trajectory `at`; everything else keeps its turns."""
     kept = [number for number in range(len(schedule.trajectories[at].calls)) if number not in dropped]
     places = {number: place for place, number in enumerate(kept)}
-    trajectories = [trajectory.told_of(at, places) for trajectory in schedule.trajectories]
+    trajectories = [trajectory.with_renumbered(at, places) for trajectory in schedule.trajectories]
     trajectories[at] = trajectories[at].without(dropped)
     order, step = [], 0
     for turn in schedule.order:

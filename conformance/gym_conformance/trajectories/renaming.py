@@ -259,8 +259,8 @@ def phrased(trajectory: Trajectory, draw: Random = _ANY) -> tuple[Trajectory, Na
 def words_of_answer(trajectory: Trajectory) -> Iterator[str]:
     """Texts of the row's own fields that its answer contains, as the right answer does, the longest first."""
     texts = {value for _, value in _fields(own(trajectory.row)) if isinstance(value, str)}
-    said = (text for text in texts if _SPOKEN <= len(text) <= _SHORT and text in trajectory.answer)
-    yield from sorted(said, key=len, reverse=True)
+    found = (text for text in texts if _SPOKEN <= len(text) <= _SHORT and text in trajectory.answer)
+    yield from sorted(found, key=len, reverse=True)
 
 
 def read_back(outcome: Outcome, names: Names) -> Outcome:
@@ -269,11 +269,13 @@ def read_back(outcome: Outcome, names: Names) -> Outcome:
     numbers = {new: old for old, new in names.items() if not isinstance(new, str)}
     pattern = re.compile("|".join(map(re.escape, words)), re.IGNORECASE) if words else None
 
-    def said(text: str) -> str:
+    def translated(text: str) -> str:
         return pattern.sub(lambda found: str(words[found[0].lower()]), text) if pattern else text
 
     def back(value: Any, _: Way) -> Any:
-        return said(value) if isinstance(value, str) else numbers.get(value, value) if type(value) is int else value
+        return (
+            translated(value) if isinstance(value, str) else numbers.get(value, value) if type(value) is int else value
+        )
 
-    steps = (StepOutcome(step.name, step.status, mapped(step.body, back, keys=said)) for step in outcome.steps)
+    steps = (StepOutcome(step.name, step.status, mapped(step.body, back, keys=translated)) for step in outcome.steps)
     return Outcome(tuple(steps))

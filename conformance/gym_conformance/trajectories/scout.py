@@ -95,11 +95,11 @@ class _Scout:
         self._session = session
         self._row = row
         self._words = words
-        said = Counter(
+        counts = Counter(
             (key, text) for known in words.values() for key, text in known[0].items() if isinstance(text, str)
         )
         # the value that most tools know under that name
-        self._usual = {key: text for (key, text), _ in reversed(said.most_common())}
+        self._usual = {key: text for (key, text), _ in reversed(counts.most_common())}
         self._own = [*named_values(own(row)), *_members(own(row))]
         self._replies: list[Any] = []
 
@@ -189,8 +189,10 @@ class _Scout:
         return found or (_TEXT if takes_any_word(schema) else value)
 
     def _of_row(self, key: str, value: Any, schema: Any) -> Any:
-        found = (said for name, said in self._own if named_alike(key, name) and type(said) is type(value))
-        return next((said for said in found if _allows(schema, said)), value)
+        found = (
+            candidate for name, candidate in self._own if named_alike(key, name) and type(candidate) is type(value)
+        )
+        return next((candidate for candidate in found if _allows(schema, candidate)), value)
 
     def _returned(self, key: str, kind: type, schema: Any) -> Any:
         """A reference to the first returned value that fits in type, schema and name; the same name is preferred."""

@@ -38,7 +38,7 @@ def _call(value: Any, tools: Mapping[str, Tool]) -> Call | None:
     if not isinstance(value, dict):
         return None
     named = [tools[each] for each in value.values() if isinstance(each, str) and each in tools]
-    arguments = [said for each in value.values() if (said := _object(each)) is not None]
+    arguments = [inner for each in value.values() if (inner := _object(each)) is not None]
     taken = [each for each in arguments if named and admits(named[0].parameters, resolve(each, []))]
     return Call(named[0].name, taken[0]) if len(named) == len(taken) == 1 else None
 

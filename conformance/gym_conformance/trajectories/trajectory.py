@@ -104,7 +104,7 @@ class Trajectory:
         noise = frozenset({at, *(old + (old >= at) for old in self.noise)})
         return replace(self, calls=(*moved[:at], call, *moved[at:]), noise=noise)
 
-    def told_of(self, session: int, places: Mapping[int, int]) -> "Trajectory":
+    def with_renumbered(self, session: int, places: Mapping[int, int]) -> "Trajectory":
         """The same after the calls of another trajectory of the schedule were renumbered."""
         return replace(self, calls=tuple(_told_of(call, session, places) for call in self.calls))
 

@@ -51,7 +51,7 @@ async def known_arguments(gym: Gym, rows: Sequence[Row]) -> dict[str, tuple[Any,
 
 
 async def _known(gym: Gym, tool: Tool, row: Row) -> list[Any]:
-    words = [word for word in words_of(row) if _saying(tool, word)]
+    words = [word for word in words_of(row) if _arguments_with(tool, word)]
     if not words:
         return []
     session = gym.contract.session(Channel(gym.endpoint), row)
@@ -63,17 +63,17 @@ async def _known(gym: Gym, tool: Tool, row: Row) -> list[Any]:
     for word in words:
         answer = await _answer(session, tool, word)
         if answer and answer.reply.status < HTTPStatus.BAD_REQUEST and not alike(answer, *unknown):
-            known.append(_saying(tool, word))
+            known.append(_arguments_with(tool, word))
     return known[:_KEPT]
 
 
 def _unknown(tool: Tool, known: Sequence[str]) -> list[str]:
     """Meaningless texts in the format that the tool's schema asks for."""
-    if _saying(tool, _UNKNOWN[0]):
+    if _arguments_with(tool, _UNKNOWN[0]):
         return list(_UNKNOWN)
     draw = Random(_FORMED)
     made = (text for _ in range(_FORMED) for text in _texts_of(sampled(tool.parameters, draw)) if text not in known)
-    return [text for text in dict.fromkeys(made) if _saying(tool, text)][: len(_UNKNOWN)]
+    return [text for text in dict.fromkeys(made) if _arguments_with(tool, text)][: len(_UNKNOWN)]
 
 
 def _texts_of(arguments: Any) -> list[str]:
@@ -81,11 +81,11 @@ def _texts_of(arguments: Any) -> list[str]:
 
 
 async def _answer(session: Session, tool: Tool, word: str) -> Answer | None:
-    arguments = _saying(tool, word)
+    arguments = _arguments_with(tool, word)
     return Answer(reply_of(await session.call(Call(tool.name, arguments))), (word,)) if arguments else None
 
 
-def _saying(tool: Tool, word: str) -> dict[str, Any] | None:
+def _arguments_with(tool: Tool, word: str) -> dict[str, Any] | None:
     """The minimal arguments of the tool with the word as each free text; None if it has no free text."""
     try:
         least = minimal(rewrite(tool.parameters, _with_an_item))
@@ -106,8 +106,8 @@ def _with_an_item(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _with(arguments: dict[str, Any], word: str, ways: Collection[Way]) -> dict[str, Any]:
     """The arguments with the word at these paths, at any depth."""
-    said: dict[str, Any] = mapped(arguments, lambda value, way: word if way in ways else value)
-    return said
+    replaced: dict[str, Any] = mapped(arguments, lambda value, way: word if way in ways else value)
+    return replaced
 
 
 def words_of(row: Row) -> tuple[str, ...]:

@@ -27,8 +27,8 @@ from gym_conformance.trajectories.outcome import (
     Place,
     StepOutcome,
     differences,
-    said_at,
     tells_time,
+    values_at,
     varying,
 )
 from gym_conformance.trajectories.trajectory import resolve
@@ -216,7 +216,7 @@ def _marks_the_process(recorded: Outcome, now: Outcome, difference: Difference) 
     names, told = set[str](), list[tuple[Any, Any]]()
     for at, step in enumerate(recorded.steps):
         place = (at, *difference.place[1:])
-        if (was := said_at(recorded, place)) and (now_is := said_at(now, place)):
+        if (was := values_at(recorded, place)) and (now_is := values_at(now, place)):
             names.add(step.name)
             told.append((was[0], now_is[0]))
     one_for_all = all(same(pair[side], told[0][side]) for pair in told for side in (0, 1))
@@ -248,7 +248,7 @@ def _leaks(trial: Trial, row: Row, rollout: Rollout, difference: Difference) -> 
 def _said_so(first: Outcome, difference: Difference) -> bool:
     """Whether an outcome has at the difference's place what was recorded there."""
     at = len(first.steps) - 1 if difference.step == VERIFY else min(int(difference.place[0]) + 1, len(first.steps) - 1)
-    said = said_at(first, (at, *difference.place[1:]))
+    said = values_at(first, (at, *difference.place[1:]))
     return first.steps[at].name == difference.step and bool(said) and same(said[0], difference.expected)
 
 
