@@ -25,7 +25,7 @@ from gym_conformance.printable import Refusal
 DEADLINE: Final = 60.0
 
 #: Seconds after which a waiting answer checks whether it waits in vain.
-_LOOK: Final = 1.0
+_POLL: Final = 1.0
 
 
 class OracleHangs(Exception):
@@ -78,7 +78,7 @@ class Oracle:
             OracleHangs: this answer, or one requested before it, takes too long.
         """
         asked = asyncio.wrap_future(self._thread.begin(partial(self._answer, row)))
-        while not (await asyncio.wait([asked], timeout=_LOOK))[0]:
+        while not (await asyncio.wait([asked], timeout=_POLL))[0]:
             if time.monotonic() - self._thread.began > DEADLINE:
                 raise OracleHangs(f"no answer within {DEADLINE:g} s for {self._row}")
         return asked.result()

@@ -52,7 +52,7 @@ def large(sent: int) -> bytes:
 @in_loop
 async def test_who_waits_gets_its_whole_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its deadline waits, too: the one that goes on hangs, and no other."""
-    monkeypatch.setattr(transport_module, "_UNDER_WAY", 0)
+    monkeypatch.setattr(transport_module, "_UNFINISHED", 0)
     server = Server(lambda connection, _: large(SIZE // 2 if connection == 0 else SIZE))
     async with server.served() as url, Transport(url, deadline=1.0) as transport:
         first = asyncio.ensure_future(ask(transport))

@@ -8,7 +8,7 @@ from gym_conformance.plugin.summary import Tally
 from gym_conformance.reports.fleet_table import FleetRow
 
 #: How many characters of a target's first finding its progress line shows.
-_FIRST: Final = 80
+_FINDING_LENGTH: Final = 80
 
 
 class Course:
@@ -30,7 +30,9 @@ class Course:
                 self._write(terminal, FleetRow(before, self._tallies[before].so_far()))
 
     def _write(self, terminal: Any, line: FleetRow) -> None:
-        found = "; ".join(filter(None, (said_of(line, self._tallies[line.name]), line.counts, line.first[:_FIRST])))
+        found = "; ".join(
+            filter(None, (said_of(line, self._tallies[line.name]), line.counts, line.first[:_FINDING_LENGTH]))
+        )
         running = ", ".join(dict.fromkeys(self._running.values()))
         course = f"{len(self._done)} of {len(self._tallies)} done; running: {running}"
         terminal.ensure_newline()

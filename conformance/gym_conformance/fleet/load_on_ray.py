@@ -18,13 +18,13 @@ from gym_conformance.trajectories.in_flight import PATIENCE, ROUNDS, Known
 from gym_conformance.trials.ending import Untestable
 
 #: Seconds that a node has to get a free processor, start a process and reach the server.
-_START: Final = 60.0
+_START_TIMEOUT: Final = 60.0
 
 #: Seconds that a node has, beyond its own deadlines, to return its result.
-_SAY: Final = 20.0
+_RESULT_MARGIN: Final = 20.0
 
 #: How many characters of Ray's error to show when a node is lost.
-_LONGEST: Final = 200
+_ERROR_LENGTH: Final = 200
 
 
 class LoadOnRay:
@@ -105,7 +105,7 @@ class LoadOnRay:
         if self._processes is None:
             self._processes = self._started(gym, episodes)
             asked = {node: process.reach.remote() for node, process in self._processes.items()}
-            await self._said(gym, asked, _START, late="no CPU free, or no process started,")
+            await self._said(gym, asked, _START_TIMEOUT, late="no CPU free, or no process started,")
         driving = list(self._processes.items())[:in_flight]
         if not driving:
             raise self._nobody()
@@ -123,11 +123,11 @@ class LoadOnRay:
         """The results of the nodes. A node that is late or lost is not used again."""
         futures = {node: asyncio.wrap_future(one.future()) for node, one in asked.items()}
         try:
-            await asyncio.wait(futures.values(), timeout=seconds + _SAY)
+            await asyncio.wait(futures.values(), timeout=seconds + _RESULT_MARGIN)
             said = []
             for node, future in futures.items():
                 if not future.done():
-                    self._lose(gym, node, f"{late} within {seconds + _SAY:.0f} s")
+                    self._lose(gym, node, f"{late} within {seconds + _RESULT_MARGIN:.0f} s")
                 elif error := future.exception():
                     self._lose(gym, node, next(line for line in reversed(f"{error}".splitlines()) if line.strip()))
                 else:
@@ -140,7 +140,7 @@ class LoadOnRay:
     def _lose(self, gym: Gym, node: Node, why: str) -> None:
         assert self._processes is not None  # noqa: S101 - for the type checker: it has been started
         self._cluster.ray.kill(self._processes.pop(node))
-        self._lost.append(gym.endpoint.secrets.show(f"{node.address}: {why}", _LONGEST))
+        self._lost.append(gym.endpoint.secrets.show(f"{node.address}: {why}", _ERROR_LENGTH))
 
     def _nobody(self) -> Untestable:
         return Untestable(f"a node of the cluster that drives: nothing came from {self._lost[-1]}")

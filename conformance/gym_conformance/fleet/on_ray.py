@@ -20,11 +20,11 @@ from gym_conformance.printable import printable
 
 #: Seconds between checks for results, so that Ctrl-C is noticed; and seconds that cancelled tasks have to stop their
 #: servers.
-_LOOK: Final = 1.0
+_POLL: Final = 1.0
 _STOP: Final = 20.0
 
 #: Exit statuses of a pytest run that finished: all tests passed, or some failed.
-_WELL: Final = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+_FINISHED: Final = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class OnRay:
 
     def _ended(self, tasks: dict[Any, Unit]) -> Iterator[tuple[Unit, WorkerReport]]:
         while tasks:
-            ready, _ = self._cluster.ray.wait(list(tasks), timeout=_LOOK)
+            ready, _ = self._cluster.ray.wait(list(tasks), timeout=_POLL)
             for each in ready:
                 try:
                     said = self._cluster.ray.get(each)
@@ -126,7 +126,7 @@ class OnRay:
 
     def _tally_lost(self, item: CheckItem, said: WorkerReport) -> None:
         last = next((line for line in reversed(said.printed.splitlines()) if line.strip()), "it printed nothing")
-        ended = f"ended with {said.code}" if said.code not in _WELL else "left it out"
+        ended = f"ended with {said.code}" if said.code not in _FINISHED else "left it out"
         reason = printable(item.redacted(f"a worker that ends normally: on {said.node} it {ended}: {last.strip()}"))
         finding = item.check.finding(Verdict.UNTESTABLE, reason)
         report = pytest.TestReport(

@@ -25,7 +25,7 @@ import pytest
 _TAIL: Final = 2000
 
 #: Seconds between checks whether the worker has ended.
-_LOOK: Final = 0.1
+_POLL: Final = 0.1
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def judge(arguments: Sequence[str], folder: str, nodes: Sequence[str]) -> Worker
             process.stdin.write(json.dumps(order) + "\n")
             process.stdin.flush()
             while (code := process.poll()) is None:
-                time.sleep(_LOOK)  # Ray cancels by an interrupt, which Python only notices between two steps
+                time.sleep(_POLL)  # Ray cancels by an interrupt, which Python only notices between two steps
         finally:
             process.kill()  # the guard of its server outlives it, and stops the server
         lines = tuple(json.loads(line) for line in told.read_text().splitlines(keepends=True) if line.endswith("\n"))

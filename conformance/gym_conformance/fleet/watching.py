@@ -25,7 +25,7 @@ from gym_conformance.printable import printable
 WITHIN: Final = "GYM_CONFORMANCE_WATCHED"
 
 #: Seconds between polls. Files must then stay the same for as long, since editors save several one after another.
-_EVERY: Final = 0.3
+_POLL: Final = 0.3
 
 #: Files that an env consists of. Others are what it writes: logs, databases, caches.
 _SOURCES: Final = frozenset(
@@ -33,14 +33,14 @@ _SOURCES: Final = frozenset(
 )
 
 #: Folders without sources: environments, and what tools leave behind. Hidden folders are skipped, too.
-_ASIDE: Final = frozenset({"__pycache__", "node_modules", "venv", "results", "outputs", "logs"})
+_SKIPPED_FOLDERS: Final = frozenset({"__pycache__", "node_modules", "venv", "results", "outputs", "logs"})
 
 #: The most files to watch: a folder with more holds something else. And bytes of a file above which only its
 #: modification time is compared, not its content.
-_MOST, _LARGE = 5_000, 4 << 20
+_MOST_FILES, _LARGE_FILE = 5_000, 4 << 20
 
 #: Seconds that a run has to end after Ctrl-C.
-_PATIENCE: Final = 20.0
+_STOP_TIMEOUT: Final = 20.0
 
 _Stamp = tuple[int, int]
 Files = Mapping[Path, _Stamp]
@@ -78,13 +78,13 @@ class Watched:
         return tuple(found)
 
     def _after_a_while(self) -> Files:
-        time.sleep(_EVERY)
+        time.sleep(_POLL)
         return self._now()
 
     def _now(self) -> Files:
         found: dict[Path, _Stamp] = {}
         for path in (each for root in self.roots for each in _sources(root)):
-            if len(found) >= _MOST:
+            if len(found) >= _MOST_FILES:
                 break
             try:
                 status = path.stat()
@@ -99,14 +99,14 @@ def _sources(root: Path) -> Iterator[Path]:
         yield root
         return
     for folder, inside, names in os.walk(root):
-        inside[:] = sorted(name for name in inside if name not in _ASIDE and not name.startswith("."))
+        inside[:] = sorted(name for name in inside if name not in _SKIPPED_FOLDERS and not name.startswith("."))
         yield from (Path(folder, name) for name in sorted(names) if Path(name).suffix in _SOURCES)
 
 
 def _digest(path: Path) -> bytes | None:
     """A hash of the contents; None if the file does not exist."""
     try:
-        if (status := path.stat()).st_size > _LARGE:
+        if (status := path.stat()).st_size > _LARGE_FILE:
             return str(status.st_mtime_ns).encode()
         return hashlib.sha256(path.read_bytes()).digest()
     except OSError:
@@ -154,7 +154,7 @@ def watch(config: pytest.Config) -> int:
 def _next(watched: Watched) -> tuple[Path, ...]:
     """Wait until a file differs."""
     while True:
-        time.sleep(_EVERY)
+        time.sleep(_POLL)
         if saved := watched.changed():
             if differing := watched.differing(saved):
                 return differing
@@ -169,7 +169,7 @@ def _judge(command: list[str], folder: Path) -> int:
             # Ctrl-C in a terminal reaches it, too; a signal from elsewhere does not
             run.send_signal(signal.SIGINT)
             try:
-                run.wait(_PATIENCE)
+                run.wait(_STOP_TIMEOUT)
             except subprocess.TimeoutExpired:
                 run.kill()
             raise

@@ -15,7 +15,7 @@ from gym_conformance.launch.launched_server import LOG_LIMIT
 from gym_conformance.launch.leftovers import MARK, end_marked
 
 #: Seconds for importing nemo-gym's validator and an env's schema.
-_PATIENCE: Final = 60.0
+_TIMEOUT: Final = 60.0
 
 _SERVERS: Final = ("resources_servers", "responses_api_agents")
 
@@ -72,9 +72,9 @@ async def hold_to_task_data(python: str, folder: Path, root: Path, rows: Path) -
     except OSError as error:
         return {"unknown": f"a working interpreter: {python}: {error.strerror}"}
     try:
-        answer, said = await asyncio.wait_for(_outputs(process), _PATIENCE)
+        answer, said = await asyncio.wait_for(_outputs(process), _TIMEOUT)
     except TimeoutError:
-        return {"broken": f"it is not imported within {_PATIENCE:g} s"}
+        return {"broken": f"it is not imported within {_TIMEOUT:g} s"}
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

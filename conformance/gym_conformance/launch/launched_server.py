@@ -44,7 +44,7 @@ LOG_LIMIT, LOG_LINES = 1 << 20, 12
 _SEARCHED = 400
 
 #: Seconds within which guard and server are gone: the guard's own limit, and a margin.
-_STOP = 12.0
+_STOP_TIMEOUT = 12.0
 
 #: Characters of what NeMo Gym does not accept.
 _REFUSED = 400
@@ -53,7 +53,7 @@ _REFUSED = 400
 _STARTS = 4
 
 #: Seconds between checks whether a server listens.
-_PAUSE = 0.2
+_POLL = 0.2
 
 #: The largest announcement in bytes, and how much to show of anything else written to that descriptor.
 _ANNOUNCEMENT, _SHOWN = 4 << 20, 80
@@ -235,7 +235,7 @@ class LaunchedServer:
             with suppress(BrokenPipeError):
                 guard.stdin.close()
             try:
-                guard.wait(_STOP)
+                guard.wait(_STOP_TIMEOUT)
             except subprocess.TimeoutExpired:
                 with suppress(ProcessLookupError):
                     os.killpg(guard.pid, signal.SIGKILL)
@@ -281,7 +281,7 @@ class LaunchedServer:
         while time.monotonic() < deadline:
             with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1.0):
                 return
-            if said := self._line(time.monotonic() + _PAUSE):
+            if said := self._line(time.monotonic() + _POLL):
                 how = self._reason(failure) if (failure := raised(self.log())) else ""
                 raise self._refusal(how or f"to start: it ended {_status(said['ended'])}")
         raise self._late()

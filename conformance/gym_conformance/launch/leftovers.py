@@ -17,12 +17,12 @@ MARK = "GYM_CONFORMANCE_LAUNCH"
 PREFIX = "gym-conformance-"
 
 #: Seconds within which marked processes must be gone.
-_STOP: Final = 12.0
+_STOP_TIMEOUT: Final = 12.0
 
 
 def end_marked(mark: str) -> None:
     """Kill every process with the mark in its environment: what a server started, and what outlived its guard."""
-    deadline = time.monotonic() + _STOP
+    deadline = time.monotonic() + _STOP_TIMEOUT
     while (rest := [each for each in psutil.process_iter() if _bears(each, mark)]) and time.monotonic() < deadline:
         for process in rest:
             with suppress(psutil.Error):

@@ -17,10 +17,10 @@ from collections.abc import Callable
 from typing import Any
 
 #: Addresses that nobody else uses (RFC 2544).
-_OURS = ipaddress.ip_network("198.18.0.0/15")
+_UNUSED_NETWORK = ipaddress.ip_network("198.18.0.0/15")
 
 #: Seconds within which the recorder answers.
-_SOON = 5.0
+_TIMEOUT = 5.0
 
 _NAMES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 
@@ -58,7 +58,7 @@ class _Network:
         self._recorder = recorder
         self._own = own
         self._addresses: dict[str, str] = {}
-        self._free = _OURS.hosts()
+        self._free = _UNUSED_NETWORK.hosts()
 
     def is_own(self, host: str) -> bool:
         """Whether the host is this machine."""
@@ -101,7 +101,7 @@ class _Network:
         """Whether the recorder, which also counts the request, lets the name resolve."""
         try:
             with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as asking:
-                asking.settimeout(_SOON)
+                asking.settimeout(_TIMEOUT)
                 _connect(asking, self._recorder)
                 asking.sendall(f"ASK {host} {port}\n".encode())
                 return asking.recv(8).startswith(b"yes")

@@ -40,7 +40,7 @@ _BEGUN, _OVER = "Waiting for application startup.", "Application startup complet
 _FAILED = "Application startup failed."
 
 #: Characters to show of an unknown error.
-_CUT = 300
+_LONGEST = 300
 
 _QUOTES = "'\""
 
@@ -55,7 +55,7 @@ def reason(failure: Mapping[str, Any], env: Env, python: str) -> str:
 
 def _reason(failure: Mapping[str, Any], env: Env, python: str) -> str:  # noqa: PLR0911 - one per kind
     kind, bases, message = str(failure["type"]), set(failure["bases"]), str(failure["message"])
-    first = next((line for raw in message.splitlines() if re.search(r"\w", line := raw.strip())), kind)[:_CUT]
+    first = next((line for raw in message.splitlines() if re.search(r"\w", line := raw.strip())), kind)[:_LONGEST]
     match kind:
         case "LaunchError":
             return message
@@ -133,7 +133,7 @@ def _config(kind: str, message: str, first: str) -> str:
             return f"a server that its config refers to: {first}"
         case "ValidationError":
             fields = _MISSING_FIELD.findall(message)
-            what = f"it has no {', '.join(fields)}" if fields else " ".join(message.split())[:_CUT]
+            what = f"it has no {', '.join(fields)}" if fields else " ".join(message.split())[:_LONGEST]
             return f"a config that its class accepts: {what}"
     return ""
 

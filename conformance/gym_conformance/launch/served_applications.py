@@ -19,7 +19,7 @@ _MAKES_ONE: Final = re.compile(r"(?:create|make|build|get|init)_(?:app|applicati
 _ROUTE: Final = re.compile(r"""["'`]/?verify\b""")
 
 #: Folders without a server; the most files to look at; and the most characters of one.
-_ASIDE: Final = re.compile(
+_SKIPPED_FOLDERS: Final = re.compile(
     r"\.|tests?$|docs$|examples?$|scripts$|(?:site-packages|node_modules|venv|build|dist|__pycache__)$"
 )
 _FILES, _LARGEST = 400, 1 << 20
@@ -53,7 +53,7 @@ def _python_files(folder: Path, levels: int) -> Iterator[Path]:
     for entry in entries:
         if entry.suffix == ".py" and entry.is_file():
             yield entry
-        elif levels and entry.is_dir() and not entry.is_symlink() and not _ASIDE.match(entry.name):
+        elif levels and entry.is_dir() and not entry.is_symlink() and not _SKIPPED_FOLDERS.match(entry.name):
             yield from _python_files(entry, levels - 1)
 
 

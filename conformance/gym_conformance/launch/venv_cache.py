@@ -35,10 +35,10 @@ from gym_conformance.printable import printable
 from gym_conformance.redaction import NO_SECRETS, Secrets
 
 #: Seconds for making an environment, and for waiting while others make it: enough for PyTorch over a slow line.
-_PATIENCE: Final = 3600.0
+_TIMEOUT: Final = 3600.0
 
 #: Seconds between attempts to get a lock.
-_PAUSE: Final = 0.2
+_POLL: Final = 0.2
 
 #: Bytes of the largest file that a build may read.
 _LARGEST_BUILT: Final = 16 << 20
@@ -128,7 +128,7 @@ def _summary(recipe: VenvRecipe) -> str:
 @contextmanager
 def _locked(path: Path, wait: Callable[[], None]) -> Iterator[IO[bytes]]:
     """Hold a lock; `wait` is called once if it is not free."""
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + _TIMEOUT
     waited = False
     with path.open("wb") as lock:
         while True:
@@ -136,11 +136,11 @@ def _locked(path: Path, wait: Callable[[], None]) -> Iterator[IO[bytes]]:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 if time.monotonic() > deadline:
-                    raise NotLaunched(f"the lock {path}, which another run has held for {_PATIENCE:g} s") from None
+                    raise NotLaunched(f"the lock {path}, which another run has held for {_TIMEOUT:g} s") from None
                 if not waited:
                     waited = True
                     wait()
-                time.sleep(_PAUSE)
+                time.sleep(_POLL)
             else:
                 break
         yield lock
@@ -224,7 +224,7 @@ class _Uv:
         self._folder = env.project
         self._said = half.with_suffix(".log")
         self._lock = lock
-        self._deadline = time.monotonic() + _PATIENCE
+        self._deadline = time.monotonic() + _TIMEOUT
 
     def run(self, needs: str, *arguments: str, lines: Sequence[str] = ()) -> None:
         """Run it until it ends.
@@ -254,7 +254,7 @@ class _Uv:
                 try:
                     process.communicate("\n".join(lines).encode(), max(0.0, self._deadline - time.monotonic()))
                 except subprocess.TimeoutExpired:
-                    raise self._refusal(f"requirements that install within {_PATIENCE:g} s", said) from None
+                    raise self._refusal(f"requirements that install within {_TIMEOUT:g} s", said) from None
                 finally:
                     if process.poll() is None:
                         os.killpg(process.pid, signal.SIGKILL)

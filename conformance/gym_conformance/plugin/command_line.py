@@ -12,7 +12,7 @@ from gym_conformance.options import TABLE, Option, Options, read_options
 from gym_conformance.plugin.check_items import nodes_of
 
 #: pytest's values for options that were not given.
-_SILENT: Final[tuple[Any, ...]] = (None, False, [])
+_NOT_GIVEN: Final[tuple[Any, ...]] = (None, False, [])
 
 
 def options_of(config: pytest.Config) -> Options:
@@ -21,18 +21,20 @@ def options_of(config: pytest.Config) -> Options:
     Raises:
         BadOption: a value is invalid.
     """
-    line = {name: value for name, row in TABLE.items() if (value := getattr(config.option, row.ini_key)) not in _SILENT}
+    line = {
+        name: value for name, row in TABLE.items() if (value := getattr(config.option, row.ini_key)) not in _NOT_GIVEN
+    }
     settled = {name for name, row in TABLE.items() if row.chooses} if chosen_on_line(config) else set()
     if config.option.gym_demo:
         settled.add("data")  # the demo brings its own rows
     silent = {name: row for name, row in TABLE.items() if row.ini and name not in settled | line.keys()}
-    ini = {name: value for name, row in silent.items() if (value := _ini_value(config, row)) not in _SILENT}
+    ini = {name: value for name, row in silent.items() if (value := _ini_value(config, row)) not in _NOT_GIVEN}
     return read_options(ini | line)
 
 
 def chosen_on_line(config: pytest.Config) -> bool:
     """Whether the command line says what to judge."""
-    return any(getattr(config.option, row.ini_key) not in _SILENT for row in TABLE.values() if row.chooses)
+    return any(getattr(config.option, row.ini_key) not in _NOT_GIVEN for row in TABLE.values() if row.chooses)
 
 
 def _ini_value(config: pytest.Config, row: Option) -> Any:

@@ -10,7 +10,7 @@ from gym_conformance.trials.launched import OtherHosts, SandboxTrouble, Saying
 
 #: The forms of a verdict that judges of nemo-gym's own envs accept, for prompts whose form the mock does not recognise;
 #: some take any A for a yes.
-_SAID = {
+_VERDICTS = {
     Saying.YES: "Yes, correct: A. [[A=B]] [[YES]] \\boxed{yes} Judgement: Yes. Score: 10",
     Saying.NO: "No, incorrect: B. [[NO]] \\boxed{no} Judgement: No. Score: 0",
     Saying.GARBAGE: '{"score": [[[ \u2603 </answer>',
@@ -20,7 +20,7 @@ _SAID = {
 _TOO_LONG = "This model's maximum context length is 8192 tokens. However, your request has 50001 input tokens."
 
 #: Seconds: longer than any client of a server under test waits.
-_LONG = 900.0
+_HANG = 900.0
 
 
 class MockPeers:
@@ -78,7 +78,7 @@ class MockPeers:
         from gym_mocks.policy import PolicyFault, Say, judging  # noqa: PLC0415
 
         # not the echo: the prompts of judges contain every verdict
-        said = _SAID.get(saying, _SAID[Saying.NO]) if isinstance(saying, Saying) else saying
+        said = _VERDICTS.get(saying, _VERDICTS[Saying.NO]) if isinstance(saying, Saying) else saying
         in_form = isinstance(saying, Saying) and saying is not Saying.GARBAGE
         self._policy.calls.clear()
         self._policy.default = judging(favourable=saying is Saying.YES, words=said) if in_form else lambda _: Say(said)
@@ -90,7 +90,7 @@ class MockPeers:
         if saying is Saying.TOO_LONG:
             self._policy.fail(PolicyFault("status", status=400, message=_TOO_LONG))
         if saying is Saying.NOTHING:
-            self._policy.fail(PolicyFault("latency", seconds=_LONG))
+            self._policy.fail(PolicyFault("latency", seconds=_HANG))
 
     @property
     def requests(self) -> dict[str, int]:

@@ -9,10 +9,10 @@ from gym_conformance.printable import counted
 from gym_conformance.reports.shown_text import shown_time
 
 #: A level counts as fastest if it reaches this part of the highest rate.
-_AS_FAST: Final = 0.9
+_NEAR_HIGHEST: Final = 0.9
 
 #: An endpoint is queueing if it takes this many times as long as at the first level.
-_QUEUES: Final = 3.0
+_QUEUEING: Final = 3.0
 
 #: The range of busy cores that suggests that the server can use only one.
 _ONE_CORE: Final = (0.75, 1.25)
@@ -30,7 +30,7 @@ def held(levels: Sequence[LoadLevel]) -> int:
 def knee(levels: Sequence[LoadLevel]) -> LoadLevel:
     """The first level that is about as fast as any: at higher levels, the additional episodes only wait."""
     fastest = max(level.rate for level in levels)
-    return next(level for level in levels if level.rate >= _AS_FAST * fastest)
+    return next(level for level in levels if level.rate >= _NEAR_HIGHEST * fastest)
 
 
 def sentence(levels: Sequence[LoadLevel]) -> str:
@@ -71,7 +71,7 @@ def _slowest(first: LoadLevel, last: LoadLevel) -> tuple[EndpointLoad, EndpointL
     alone = {each.endpoint: each for each in first.endpoints}
     common = [each for each in last.endpoints if each.endpoint in alone]
     now = max(common, key=lambda each: each.p50, default=None)
-    if now is None or now.p50 < _QUEUES * alone[now.endpoint].p50:
+    if now is None or now.p50 < _QUEUEING * alone[now.endpoint].p50:
         return None
     return alone[now.endpoint], now
 

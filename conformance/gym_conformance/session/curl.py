@@ -33,13 +33,13 @@ _PLAIN = frozenset(range(0x20, 0x7F)) - frozenset(b"'\\#")
 _SESSION_ID = re.compile(rb"resources-session-[0-9a-f]{32}")
 
 #: Header names that need no quotes; others may be chosen by a server.
-_TAME = re.compile(r"[A-Za-z0-9-]+")
+_UNQUOTED_HEADER = re.compile(r"[A-Za-z0-9-]+")
 
 #: See `printable`.
 _RUNNERS = re.compile(r"##(?=\w*\[)")
 
 #: Characters that are not escaped in a path: a server that names its own paths may put anything there.
-_IN_URLS = "".join(map(chr, range(0x20, 0x7F)))
+_UNESCAPED = "".join(map(chr, range(0x20, 0x7F)))
 
 _PREAMBLE = 'cd "$(mktemp -d)"'
 
@@ -112,7 +112,7 @@ def _without(request: Request, secrets: Secrets) -> Request:
     """The request with secrets redacted; a JSON body stays JSON."""
     return replace(
         request,
-        path=percent_encoded(secrets.redact(request.path), safe=_IN_URLS, errors="replace"),
+        path=percent_encoded(secrets.redact(request.path), safe=_UNESCAPED, errors="replace"),
         headers={name: secrets.redact(value) for name, value in request.headers.items()},
         cookies=replace(
             request.cookies, pairs=tuple((name, secrets.redact(value)) for name, value in request.cookies.pairs)
@@ -173,7 +173,7 @@ def _others(exchange: Exchange, base_url: str, shared: list[str], timeout: float
 
 
 def _header(request: Request, name: str) -> str:
-    if name not in request.borrowed or not _TAME.fullmatch(name):
+    if name not in request.borrowed or not _UNQUOTED_HEADER.fullmatch(name):
         return f"-H {quote(f'{name}: {request.headers[name]}')}"
     value = f"""grep -Eo '"{name}" *: *"[^"]*"' {request.borrowed[name]}.json | cut -d'"' -f4"""
     return f'-H "{name}: $({value})"'

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from gym_conformance.session.reply_reader import ParsedReply
 
 BODY_LIMIT = 16 << 20  # bytes of a reply's body
-_UNDER_WAY = 32 << 20  # bytes of all unfinished bodies; above it, only one connection at a time is read
+_UNFINISHED = 32 << 20  # bytes of all unfinished bodies; above it, only one connection at a time is read
 IDLE_LIMIT = 256  # idle connections to keep: the most sessions that are driven concurrently
 
 #: Errors of this machine, not of the server, that prevent another connection.
-_OURS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_LOCAL_ERRORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 #: Seconds after which an idle connection is not reused. Uvicorn closes it after 5, or 30 in nemo-gym's servers; but if
 #: a process that the server forked meanwhile also holds the socket, nothing tells us that it is closed, and a request
@@ -67,7 +67,7 @@ class Transport:
         self._port = origin.port or {"http": 80, "https": 443}[origin.scheme]
         self._deadline = deadline
         self._limit = limit
-        self._intake = Intake(_UNDER_WAY)
+        self._intake = Intake(_UNFINISHED)
         self._most_idle = idle
         if ssl_context is None and origin.scheme == "https":
             ssl_context = httpx.create_ssl_context()
@@ -165,7 +165,7 @@ class Transport:
                     ssl_handshake_timeout=self._deadline + 1 if self._ssl else None,
                 )
         except OSError as error:
-            if error.errno in _OURS:
+            if error.errno in _LOCAL_ERRORS:
                 raise NotSent(f"one more connection from this machine: {os.strerror(error.errno).lower()}") from error
             raise self._unconnected(error) from error
         except UnicodeError as error:  # an invalid host name: too long, or with an empty label

@@ -23,10 +23,10 @@ from gym_conformance.session.transport import Transport, as_reply
 from gym_conformance.session.unserved import NO_SUCH_TOOL
 
 #: Seconds between hanging up and sending again; nemo-gym's client waits half a second (nemo_gym/server_utils.py).
-_AGAIN: Final = 0.2
+_RETRY_DELAY: Final = 0.2
 
 #: Seconds to wait for a connection, or for the first byte of a reply.
-_PATIENCE: Final = 5.0
+_TIMEOUT: Final = 5.0
 
 #: When a client hangs up, as fractions of the request's usual time; and the minimum, in seconds.
 _EARLY, _LATE, _SOON = 0.2, 0.8, 0.001
@@ -73,7 +73,7 @@ class StruckChannel(Channel):
             return await super().send(request)
         reply = await self._fault.strike(self.endpoint, request, self._seconds)
         if reply is None and self._fault.again:
-            await asyncio.sleep(_AGAIN)
+            await asyncio.sleep(_RETRY_DELAY)
             return await super().send(request)
         if reply is None:
             last = self.exchanges[-1].reply if self.exchanges else None
@@ -85,7 +85,7 @@ async def _hang_up(endpoint: Endpoint, request: Request, seconds: float, *, shar
     """Send a request on a new connection and break it after `share` of its time; for None, when the reply begins."""
     parts, writer = urlsplit(endpoint.url), None
     with suppress(OSError, TimeoutError):  # the server may close it first
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(_TIMEOUT):
             reader, writer = await asyncio.open_connection(parts.hostname, parts.port or 80)
             writer.write(endpoint.written(request))
             await writer.drain()
