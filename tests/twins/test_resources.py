@@ -171,3 +171,18 @@ def test_a_fresh_process_tells_whether_it_is_the_server(
     fresh = SlowerFromNowOn()
     fresh.slow = not slow
     assert _latency(monkeypatch, Launched(relaunch=Another(fresh))).verdict is verdict
+
+
+class FailsInForm(ReferenceServer):
+    """The scorer itself is broken, and each verify says so as NeMo Gym has it."""
+
+    async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
+        del session_id, row, response
+        return Score(0.0, fields={"_ng_failure_class": "scorer_failed", "mask_sample": True})
+
+
+@pytest.mark.parametrize("server", [ReferenceServer, FailsInForm])
+def test_a_pass_where_every_sample_is_masked_is_a_caution(server: type[ReferenceServer]) -> None:
+    found = judged(server(), checks={"verify-scores-rows"})["verify-scores-rows"]
+    assert {finding.verdict for finding in found} == {Verdict.PASS}
+    assert all(("no score was seen" in finding.caution) == (server is FailsInForm) for finding in found)

@@ -23,7 +23,7 @@ from gym_conformance.contract.policy_output import (
 )
 from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies
 from gym_conformance.contract.statuses import is_error, is_success
-from gym_conformance.contract.verify_reply import is_number
+from gym_conformance.contract.verify_reply import is_masked, is_number
 from gym_conformance.grouping import first_of_each
 from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Reply, reply_of
@@ -60,20 +60,24 @@ _SHORT: Final = 400
 async def verify_scores_rows(trial: Trial, row: Row) -> None:
     """Seeds each row and verifies a message that does nothing, and the output of a recorded rollout if there is one.
 
-    The reply must be 200 with a JSON object.
+    The reply must be 200 with a JSON object. If each of them masks its sample, a caution says that no score was seen.
 
     Source: `SimpleAgent.run` raises for any other status (0.4.0).
     """
     hint = "verify's request model does not match the dataset, or the scorer fails on this row."
     recorded = [response(rollout.output) for rollout in trial.gym.recorded.get(row, ())[:1]]
+    scored = False
     for output in (DO_NOTHING.response, *recorded):
         reply = await trial.verify_fresh(output, row)
+        scored |= not is_masked(reply.said)
         if output in recorded and _refused_by_type(reply):
             continue  # recorded by an older version, with values that today's OpenAI types refuse
         if not _refused_by_type(reply):
             refuse_made_up(row, reply)
         expect_success(reply, hint)
         expect_object(reply, "verify returns None, or its reply contains NaN, which is not JSON.")
+    if not scored:
+        trial.caution = "verify masks each sample that was tried, as after a failure of its own: no score was seen"
 
 
 def _refused_by_type(reply: Reply) -> bool:
