@@ -188,7 +188,7 @@ class _Reader:
         return _letter(self.class_())
 
     def class_(self) -> str:
-        r"""What an escape stands for, in a class or outside: \d, \p{L}, \u0041, \n, \-."""
+        r"""What an escape matches, in a class or outside: \d, \p{L}, \u0041, \n, \-."""
         if found := _CODE.match(self.text, self.at):
             self.at = found.end()
             return chr(int(found[1] or found[2] or found[3], 16))

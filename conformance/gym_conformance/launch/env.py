@@ -117,7 +117,7 @@ class Env:
         """If no server was named, the other servers that might have been meant.
 
         Raises:
-            BadConfig: as above.
+            BadConfig: the env has no usable YAML.
         """
         return () if self.application or self.server else _others(self.folder, self.config)
 

@@ -46,7 +46,7 @@ _SEARCHED = 400
 #: Seconds within which guard and server are gone: the guard's own limit, and a margin.
 _STOP_TIMEOUT = 12.0
 
-#: Characters of what NeMo Gym does not accept.
+#: Characters to show of NeMo Gym's complaints about data sets.
 _REFUSED = 400
 
 #: How often to start it, each time with more made-up values.

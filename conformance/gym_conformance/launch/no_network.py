@@ -83,7 +83,7 @@ class _Network:
         """Where a connection to an address really goes.
 
         Raises:
-            ConnectionRefusedError: nowhere.
+            ConnectionRefusedError: it goes nowhere.
         """
         if sock.family not in (socket.AF_INET, socket.AF_INET6) or sock.type != socket.SOCK_STREAM:
             return address

@@ -60,7 +60,7 @@ PINS: Final = re.compile(r"\s+--[a-z].*")
 
 _MINOR: Final = re.compile(r"3\.\d+")
 
-#: Of nemo-gym's extras, what only its own tests need.
+#: Extras of nemo-gym that only its own tests need.
 _UNNEEDED: Final = frozenset({"dev"})
 
 
@@ -200,7 +200,7 @@ class _Wanted:
         return [*self._gym(()), *requirements] if self.nemo is None else requirements
 
     def _read(self, line: str) -> Iterator[str]:
-        """The line as it is to be installed."""
+        """The lines to install for one line of requirements."""
         from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415
         from packaging.utils import canonicalize_name  # noqa: PLC0415
 

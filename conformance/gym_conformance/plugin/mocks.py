@@ -19,7 +19,7 @@ _VERDICTS = {
 #: As vLLM words it.
 _TOO_LONG = "This model's maximum context length is 8192 tokens. However, your request has 50001 input tokens."
 
-#: Seconds: longer than any client of a server under test waits.
+#: Seconds of delay: longer than any client of a server under test waits.
 _HANG = 900.0
 
 

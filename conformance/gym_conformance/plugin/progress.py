@@ -1,4 +1,4 @@
-"""What is shown while the suite works.
+"""The display of progress while the suite works.
 
 The live line, shown only on a terminal, says which check runs, how many examples it has tried, and how fast. It follows
 what pytest has written on the line, and is erased when the check ends.
