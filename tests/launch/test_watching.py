@@ -116,4 +116,4 @@ def test_what_it_watches(tmp_path: Path) -> None:
 def test_without_files_it_is_one_line(pytester: pytest.Pytester, judged: str) -> None:
     run = pytester.runpytest_subprocess(judged, "--gym-watch", timeout=60)
     assert run.ret == pytest.ExitCode.USAGE_ERROR
-    run.stderr.fnmatch_lines(["ERROR: --gym-watch: there are no files to watch; give --gym-env DIR"])
+    run.stderr.fnmatch_lines(["ERROR: --gym-watch: there are no files to watch; give --gym-env DIR too"])

@@ -48,6 +48,7 @@ TWINS = tuple(
 UNSEEN = {
     "the same work written down in another way: each case stands for itself, and is compared with no other": {
         *("reads call ids", "reads white space", "reads the first item", "reads the first part", "counts calls"),
+        "reads the order of keys where calls are made",
     },
     "what verify echoes: of the reply it reads the reward alone": {
         *("echo without the request", "echo without the reasoning", "echo without token fields", "row fields dropped"),
@@ -70,6 +71,7 @@ UNSEEN = {
     },
     "answers that no case gives: each is written by hand": {
         *("an answer of which two words are left crashes verify", "many words cost what no component says"),
+        "believes that it is solved",
     },
     "requests without a session: each case is one rollout": {"verify needs a cookie", "verify needs a known session"},
     "outputs that nemo-gym's own types refuse: in process they fail before verify is asked": {"stock types"},
