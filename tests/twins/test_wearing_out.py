@@ -451,7 +451,7 @@ def test_reads_that_find_no_room_are_not_asked_for(monkeypatch: pytest.MonkeyPat
     async def too_much(*_: object) -> None:
         raise NoRoom("smaller rows and replies")
 
-    monkeypatch.setattr(asking_back, "_asked", too_much)
+    monkeypatch.setattr(asking_back, "_explored", too_much)
     [finding] = found_by("repeat-deterministic", ReferenceServer())
     assert finding.verdict is Verdict.PASS, finding
 
