@@ -12,6 +12,7 @@ import re
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from itertools import count
 from pathlib import Path
 from secrets import token_hex
@@ -20,6 +21,9 @@ from typing import Any, BinaryIO, Final
 #: The largest file to read, the longest line of a file read by lines, and the largest YAML file, in bytes.
 LARGEST: Final = 64 << 20
 _LARGEST_YAML: Final = 1 << 20
+
+#: The longest YAML text, in characters, whose value is remembered.
+_REMEMBERED: Final = 64 << 10
 
 #: The most levels of nesting: more than any dataset, schema or config has, and few enough for recursive functions.
 DEEPEST: Final = 100
@@ -205,30 +209,41 @@ def parse_json(text: str | bytes, times: int = _REPLIES) -> Any:
 
 
 def read_yaml(path: Path) -> Any:
-    """The value of a YAML file.
+    """The value of a YAML file. Files with the same text share it, so it must not be changed.
 
     Raises:
         OSError: as `read_text`.
         ValueError: it is not YAML, or `flaw` finds a fault.
     """
+    text = read_text(path, _LARGEST_YAML)
+    value, fault = (_remembered_yaml if len(text) <= _REMEMBERED else _parsed_yaml)(text)
+    if fault:
+        raise ValueError(fault)
+    return value
+
+
+def _parsed_yaml(text: str) -> tuple[Any, str]:
+    """The value of a YAML text, or None and why it has none."""
     import yaml  # noqa: PLC0415 - heavy, and few need it
 
-    text = read_text(path, _LARGEST_YAML)
     try:
         value = yaml.safe_load(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        raise ValueError(where + ", ".join(filter(None, (error.problem, error.context)))) from None
+        return None, where + ", ".join(filter(None, (error.problem, error.context)))
     except yaml.YAMLError as error:
-        raise ValueError(" ".join(str(error).split())) from None
+        return None, " ".join(str(error).split())
     except RecursionError:
-        raise ValueError(f"nested deeper than {DEEPEST} levels") from None
+        return None, f"nested deeper than {DEEPEST} levels"
     except UNLIKE_ITS_TAG:
-        raise ValueError("a value is not what its tag says, such as !!timestamp or !!bool") from None
-    if found := flaw(value, MOST):
-        raise ValueError(found)
-    return value
+        return None, "a value is not what its tag says, such as !!timestamp or !!bool"
+    fault = flaw(value, MOST)
+    return None if fault else value, fault
+
+
+#: A launch reads each of an env's files tens of times.
+_remembered_yaml = lru_cache(32)(_parsed_yaml)
 
 
 def yaml_mapping(path: Path) -> Mapping[str, Any]:
