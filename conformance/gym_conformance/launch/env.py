@@ -561,8 +561,7 @@ def chained(file: Path, root: Path) -> dict[str, Any]:
         merged = _over(merged, yaml_mapping(path))
     return {
         name: _over(each, merged.get(_source(each), {})) if isinstance(each, dict) else each
-        for name, each in merged.items()
-        if name not in _given_up(merged)
+        for name, each in _kept(merged)
     }
 
 
@@ -571,9 +570,10 @@ def _source(instance: object, keys: Sequence[str] = ("_inherit_from", "_copy")) 
     return next((str(instance[key]) for key in keys if key in instance), "") if isinstance(instance, dict) else ""
 
 
-def _given_up(config: Mapping[str, Any]) -> set[str]:
-    """The instances that nemo-gym drops, because others inherit from them."""
-    return {_source(each, ("_inherit_from",)) for each in config.values()}
+def _kept(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """What a config declares, without the instances that nemo-gym drops, because others inherit from them."""
+    dropped = {_source(each, ("_inherit_from",)) for each in config.values()}
+    return ((name, each) for name, each in config.items() if name not in dropped)
 
 
 def _files_below(config: Mapping[str, Any], root: Path, above: tuple[Path, ...]) -> Iterator[Path]:
@@ -603,8 +603,7 @@ def _configured_servers(file: Path, root: Path | None = None) -> list[Configured
     if root:
         config = chained(file, root)
     found = []
-    config = config if isinstance(config, dict) else {}
-    for name, kinds in ((name, kinds) for name, kinds in config.items() if name not in _given_up(config)):
+    for name, kinds in _kept(config) if isinstance(config, dict) else ():
         for group in (RESOURCES, ENVIRONMENT) if isinstance(kinds, dict) else ():
             servers = kinds.get(group)
             for inner, entry in servers.items() if isinstance(servers, dict) else ():
