@@ -5,6 +5,7 @@ reference is replaced by its target. A few references to references can produce 
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Final
 
 from gym_schemas.json_values import Json
@@ -48,7 +49,8 @@ def too_large(schema: Schema) -> str:
 
 
 def _nodes(schema: Schema) -> int:
-    return sum(1 for _ in walk(schema))
+    """How many there are, but no more than say that it is too large: a hostile schema may have millions."""
+    return sum(1 for _ in islice(walk(schema), MOST_NODES + 1))
 
 
 def _containers(schema: Schema) -> int:
