@@ -298,6 +298,11 @@ def _hash(folder: Path) -> str:
     for at, inner, files_there in os.walk(folder):
         inner[:] = [each for each in inner if each not in UNBUILT]
         found += [Path(at, each) for each in files_there]
+    return _hash_of(found, folder)
+
+
+def _hash_of(found: Iterable[Path], folder: Path) -> str:
+    """A hash of those of the paths below a folder that are files: of their names and contents."""
     files = sorted(path for path in found if path.is_file())
     return sha256(
         repr([(str(path.relative_to(folder)), sha256(path.read_bytes()).digest()) for path in files]).encode()
@@ -330,8 +335,7 @@ def _of_the_server(project: Mapping[str, Any], text: str, env: Env) -> Iterator[
 def _hash_of_build(folder: Path) -> str:
     """A hash of the files that determine what a build requires."""
     names = ("setup.py", "setup.cfg", "pyproject.toml", "poetry.lock", "*.txt", "requirements/*")
-    files = sorted({each for name in names for each in folder.glob(name) if each.is_file()})
-    return sha256(repr([(each.name, sha256(each.read_bytes()).digest()) for each in files]).encode()).hexdigest()
+    return _hash_of({each for name in names for each in folder.glob(name)}, folder)
 
 
 def _python_of_build(folder: Path, built: str) -> str:
