@@ -238,12 +238,14 @@ def _with_placeholders(arguments: Any, known: Sequence[tuple[Way, Any]], placeho
     return mapped(arguments, placeholder)
 
 
-def _is_hole(value: Any) -> bool:
+def _is_placeholder(value: Any) -> bool:
     return isinstance(value, dict) and value.keys() == {_FIELD}
 
 
 def _filled(arguments: Any, values: Mapping[str, Any]) -> Any:
-    return mapped(arguments, lambda each, _: values[each[_FIELD]] if _is_hole(each) else each, leaf=_is_hole)
+    return mapped(
+        arguments, lambda each, _: values[each[_FIELD]] if _is_placeholder(each) else each, leaf=_is_placeholder
+    )
 
 
 def _shown(arguments: Any) -> str:

@@ -19,10 +19,10 @@ async def launch_accepted(trial: Trial, _: object) -> None:
     Source: `GlobalConfigDictParser.parse` in nemo_gym/global_config.py (0.7.0), `AlmostServerError`.
     """
     if not trial.launched.has_log:
-        raise NotApplicable("only of a server that the suite launches is this known")
+        raise NotApplicable("it is known only for servers that the suite launches")
     if refused := trial.launched.refused:
         raise Violation(
             "a YAML that `gym env start` accepts",
             "; ".join(refused),
-            "Write there what it takes; the server is judged as if its YAML named no data sets.",
+            "Change the value to one that NeMo Gym accepts; the server is judged as if its YAML named no data sets.",
         )

@@ -21,7 +21,7 @@ _ROWS, _TOLD = 2, 12
 OUTSIDE = need(
     "other hosts",
     lambda trial: trial.launched.outside,
-    "only of a server that the suite launches, with the network closed, is this known",
+    "it is known only for servers that the suite launches with the network closed",
 )
 
 
