@@ -128,7 +128,7 @@ async def expect_isolated(trial: Trial, schedule: Schedule) -> None:
             )
         )
     ):
-        raise await _leak(trial, schedule, solos.values(), *found[0])
+        raise await _leak(trial, schedule, [solos[id(watched[at])] for at, _ in found], *found[0])
 
 
 def _acts_alone(trajectory: Trajectory) -> bool:
@@ -138,9 +138,10 @@ def _acts_alone(trajectory: Trajectory) -> bool:
 
 async def _leak(trial: Trial, schedule: Schedule, solos: Iterable[Solo], at: int, difference: Difference) -> Violation:
     """What to raise of a session that differs beside others, with the cause that it seems to have."""
-    apart = False
-    if not trial.shrinking:
-        apart = await _lives_in_one_process(trial, solos)
+    # kept, since a shortened example shows it in fewer runs
+    apart = trial.learned.apart
+    if not apart and not trial.shrinking:
+        apart = trial.learned.apart = await _lives_in_one_process(trial, solos)
         trial.learned.shared |= not schedule.passing and not apart
     keeps_state = trial.gym.kind is not ServerKind.SINGLE_TURN or not schedule.concurrent
     at_once = schedule.concurrent and Cause.SHARED_STATE not in trial.learned.causes

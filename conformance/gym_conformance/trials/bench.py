@@ -67,6 +67,7 @@ class Learned:
         waiting: sessions that were begun when it was learned, and left alone since.
         taken_up: what became of them; None until a check asks.
         shared: whether sessions were found to share state while they are open.
+        apart: whether workers were found to keep sessions of their own.
         causes: of the violations so far.
         load: what came of episodes, so many at once; None until they were run.
         offer: what it serves over MCP, as far as it is known.
@@ -84,6 +85,7 @@ class Learned:
     waiting: tuple[Waiting, ...] = ()
     taken_up: tuple[TakenUp, ...] | None = None
     shared: bool = False
+    apart: bool = False
     causes: set[Cause] = field(default_factory=set)
     load: Load | None = None
     offer: Offer = field(default_factory=Offer)
