@@ -810,3 +810,21 @@ class PaysForForm(ReferenceServer):
 def test_the_form_of_a_claim_may_be_paid() -> None:
     [found] = judge(PaysForForm(), checks=("reward-claim",)).values()
     assert {one.verdict for one in found} == {Verdict.PASS}, found
+
+
+class PaysForWhatStays(ReferenceServer):
+    """A part of the reward is for what is right before anything is done."""
+
+    async def score(self, session_id: str, row: TaskRow, response: Json) -> Score:
+        scored = await super().score(session_id, row, response)
+        return replace(scored, reward=max(scored.reward, 0.25))
+
+
+@pytest.mark.parametrize(("failed", "verdict"), [(1, Verdict.PASS), (2, Verdict.FAIL)], ids=["one row", "every row"])
+def test_a_rollout_that_failed_may_earn_what_doing_nothing_earns(failed: int, verdict: Verdict) -> None:
+    data = dataset()
+    nowhere = {"amount": {"item": "saw", "quantity": 1}, "origin": "van", "destination": "van"}
+    worthless = [rollout_of(row, ("move_stock", nowhere, "refused"), reward=0.25) for row in data.rows[:failed]]
+    solved = data.rollouts[2 + failed : 4]
+    found = found_by("verify-floor", PaysForWhatStays(), replace(data, rollouts=(*worthless, *solved)))
+    assert {one.verdict for one in found} - {Verdict.NOT_APPLICABLE} == {verdict}, found

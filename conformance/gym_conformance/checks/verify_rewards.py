@@ -190,7 +190,8 @@ async def verify_floor(trial: Trial, row: Row) -> None:
 
     Not applicable if no recorded rollout of the row earned more than 0, or if doing nothing is the right answer: the
     best rollout makes no calls either, or only reads, and in a row whose best rollout does more, doing nothing earns
-    less. If rewards are relative to a group, the best rollout is scored anew in the same group.
+    less. Nor if it may have failed: a rollout of another row earned more, and there doing nothing earns less. If rewards
+    are relative to a group, the best rollout is scored anew in the same group.
 
     Our inference: a reward for no work teaches none.
     """
@@ -210,6 +211,8 @@ async def verify_floor(trial: Trial, row: Row) -> None:
         if is_number(reward) and reward >= best:
             if idle and await _nothing_is_not_enough(trial, row):
                 raise NotApplicable("its best recorded rollout only reads, and in other rows doing nothing earns less")
+            if await _nothing_is_not_enough(trial, row, best):
+                raise NotApplicable("a rollout of another row earned more, and there doing nothing earns less")
             raise Violation(
                 f"less than {best}, the best recorded reward",
                 f"{reward} for {name}",
@@ -247,11 +250,11 @@ def _only_looks(rollout: Rollout) -> bool:
     return all(is_read(call.name) for call in rollout.calls)
 
 
-async def _nothing_is_not_enough(trial: Trial, row: Row) -> bool:
-    """Whether there is another row in which more is to be done than to look, and doing nothing earns less than that."""
+async def _nothing_is_not_enough(trial: Trial, row: Row, than: float = 0) -> bool:
+    """Whether in another row doing more than to look earned more `than` that, and doing nothing earns less."""
     for other in trial.gym.recorded:
         best, rollouts = _best(trial, other)
-        if other is row or best <= 0 or any(map(_only_looks, rollouts)):
+        if other is row or best <= than or any(map(_only_looks, rollouts)):
             continue
         reward = (await _scored(Trial(trial.bench), other, response([]))).get("reward")
         if is_number(reward) and reward < best:
