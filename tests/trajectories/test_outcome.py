@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from gym_conformance.session.exchange import Reply
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, moved, volatile
 
 
@@ -30,3 +31,22 @@ def test_what_varies_is_not_compared(first: Any, second: Any, third: Any, differ
 def test_numbers_have_moved_by_their_difference_unless_a_float_cannot_hold_one() -> None:
     assert moved(said({"n": 1.5}), said({"n": 4})) == said({"n": 2.5})
     assert moved(said({"n": 1.5}), said({"n": 10**400})) == said({"n": 10**400})
+
+
+@pytest.mark.parametrize(
+    ("key", "values", "differs"),
+    [
+        ("elapsed_ms", (2, 31), False),
+        ("tookMs", (2, 31), False),
+        ("seconds", (0.0001, 0.0003), False),
+        ("execution_time", (0, 0.01), False),
+        ("micros", (90, 1100), False),
+        ("duration", (30, 45), True),
+        ("elapsed_ms", (2, 10**400), True),
+        ("time_left", (2, 3), True),
+        ("pieces", (0.0001, 0.0003), True),
+    ],
+)
+def test_how_long_a_reply_took_is_not_compared(key: str, values: tuple[float, float], differs: bool) -> None:
+    first, second = (Outcome((StepOutcome("/look", 200, {key: value}, Reply(200, (), b"", 0.04)),)) for value in values)
+    assert bool(list(differences(first, second))) == differs

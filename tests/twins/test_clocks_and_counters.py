@@ -1,5 +1,6 @@
 """Worlds that count calls, go on in pauses and name their process are no violations."""
 
+import asyncio
 import json
 import random
 import time
@@ -21,6 +22,7 @@ from gym_conformance.trials import recorded
 from gym_conformance.trials.bench import Bench
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.trial import Trial
+from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources.function_tool import FunctionTool
 from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
 from tests.twins.innocent import WithoutDocument
@@ -266,3 +268,26 @@ def test_what_is_the_same_in_all_replies_belongs_to_the_record_unless_it_looks_l
 ) -> None:
     found = found_by("repeat-recorded", NamesItself("EUR", by=now), recorded_elsewhere(was))
     assert worst(found) is verdict, found
+
+
+class SaysHowLongItTook(ReferenceServer):
+    """How long each call took, in milliseconds: one, unless others are made meanwhile. Or how many are made."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__()
+        self.key = key
+        self.under_way = 0
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        self.under_way += 1
+        await asyncio.sleep(0.005)
+        took = {self.key: self.under_way}
+        self.under_way -= 1
+        return {"answer": await super().call(session_id, tool, arguments), **took}
+
+
+@pytest.mark.parametrize(("key", "verdict"), [("elapsed_ms", Verdict.PASS), ("pieces", Verdict.FAIL)])
+def test_a_call_takes_longer_while_others_are_made(key: str, verdict: Verdict) -> None:
+    data = replace(dataset(), rollouts=())
+    [finding] = found_by("isolation-concurrent", SaysHowLongItTook(key), data)
+    assert finding.verdict is verdict, finding.actual

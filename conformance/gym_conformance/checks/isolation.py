@@ -209,7 +209,8 @@ async def _comes_again(trial: Trial, together: Callable[[Channel], Awaitable[obj
 async def isolation_interleaved(trial: Trial, schedule: Schedule) -> None:
     """Runs two or three trajectories alone, and then with their steps interleaved, each in its own session.
 
-    Every reply and reward must be as it is alone. Values that differ between two runs alone are not compared.
+    Every reply and reward must be as it is alone. Values that differ between two runs alone are not compared, nor are
+    times, and durations that the server gives for its own replies, such as `elapsed_ms`.
 
     Source: `add_session_id` in nemo_gym/server_utils.py (every version).
     """

@@ -102,6 +102,30 @@ _TIME: Final = re.compile(r"\d{1,2}:\d{2}|\d{4}-\d{2}-\d{2}")
 _EPOCH: Final = ((1e9, 1e10), (1e12, 1e13))
 
 
+#: What a server calls the time that a reply took it, with how many of its units a second has, the first that is found.
+_DURATION: Final = [
+    (re.compile(word, re.IGNORECASE), unit)
+    for word, unit in (
+        (r"(?:^|_)ns$|nanos", 1e9),
+        (r"(?:^|_)us$|micros", 1e6),
+        (r"(?:^|_|latency|duration|elapsed|took|time)ms$|millis", 1e3),
+        (r"elapsed|latency|took|runtime|(?:cpu|exec\w*|process\w*|query|response|run|wall)_?time|time_?taken", 1e3),
+        (r"duration|(?:^|_)sec(?:ond)?s?$", 1),
+    )
+]
+
+#: Seconds by which it may be more than the whole reply took, since it is rounded.
+_ROUNDED: Final = 0.01
+
+
+def _took(key: Any, value: Any, step: StepOutcome) -> bool:
+    """Whether the number is how long the server says the reply took: longer, the more it has to do meanwhile."""
+    if not (is_number(value) and step.source and isinstance(key, str)):
+        return False
+    unit = next((unit for word, unit in _DURATION if word.search(key)), 0)
+    return unit > 0 and bool(0 <= value <= unit * (step.source.elapsed + _ROUNDED))
+
+
 def tells_time(value: Any) -> bool:
     """Whether the value is a time, or a text that contains one."""
     if isinstance(value, str):
@@ -115,7 +139,8 @@ def differences(expected: Outcome, actual: Outcome, mask: frozenset[Place] = fro
         before, after = ({"status": step.status, "body": step.body} for step in (one, two))
         for change in json_differences(before, after, (number,)):
             drawn = ABSENT in (change.before, change.after) and (*change.way[:-1], DRAWN) in mask
-            if not drawn and not masked(change.way, mask):
+            took = _took(change.way[-1], change.before, one) and _took(change.way[-1], change.after, two)
+            if not drawn and not took and not masked(change.way, mask):
                 yield Difference(change.way, one.name, change.before, change.after)
 
 
