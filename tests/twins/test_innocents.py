@@ -828,3 +828,47 @@ def test_a_rollout_that_failed_may_earn_what_doing_nothing_earns(failed: int, ve
     solved = data.rollouts[2 + failed : 4]
     found = found_by("verify-floor", PaysForWhatStays(), replace(data, rollouts=(*worthless, *solved)))
     assert {one.verdict for one in found} - {Verdict.NOT_APPLICABLE} == {verdict}, found
+
+
+class TakesSomeTexts(ResourcesServer):
+    """Refuses in one wording whatever is no such text, and no text; it has no OpenAPI document."""
+
+    def __init__(self, form: str) -> None:
+        def guess(text: str) -> Json:
+            return {"guessed": text}
+
+        super().__init__("guesses", tools=[guess], verify=lambda: 0.0)
+        self.form = re.compile(form)
+        del self.handlers["GET", "/openapi.json"]
+
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
+        text = json_body(request).get("text")
+        if not isinstance(text, str) or not self.form.fullmatch(text):
+            raise HttpRefusal(422, "text must be as the rules of the game say")
+        return await super()._call_tool(request)
+
+
+@pytest.mark.parametrize("check", ["drift-argument-refused", "calls-valid"])
+@pytest.mark.parametrize(
+    ("form", "meant", "limits", "verdict"),
+    [
+        pytest.param("[a-z]", "h", {"minLength": 1, "maxLength": 1}, Verdict.PASS, id="a letter"),
+        pytest.param("[a-z]+", "harbour", {"minLength": 1}, Verdict.PASS, id="a word"),
+        pytest.param(r"\d{4}-\d\d-\d\d", "2024-05-01", {"maxLength": 10}, Verdict.PASS, id="a day"),
+        pytest.param(r"\d{4}-\d\d-\d\d", "2024-05-01", {}, Verdict.PASS, id="a day of any length"),
+        pytest.param(".{0,20}", "harbour", {"maxLength": 40}, Verdict.FAIL, id="shorter than allowed"),
+        pytest.param(".{4,}", "harbour", {"minLength": 1}, Verdict.FAIL, id="longer than allowed"),
+        pytest.param("[a-z]+", "harbour", {"pattern": "^[a-z0-9]+$"}, Verdict.FAIL, id="fewer than allowed"),
+    ],
+)
+def test_a_definition_of_how_long_a_text_is_does_not_say_which(
+    check: str, form: str, meant: str, limits: Json, verdict: Verdict
+) -> None:
+    data = rows_of(TakesSomeTexts(form))
+    for row in data.rows:
+        [tool] = row.data["responses_create_params"]["tools"]
+        tool["parameters"]["properties"]["text"] |= limits
+    rollouts = tuple(rollout_of(row, ("guess", {"text": meant}, {"guessed": meant})) for row in data.rows)
+    found = found_by(check, TakesSomeTexts(form), replace(data, rollouts=rollouts))
+    told_by_drift = check == "calls-valid" and "pattern" not in limits
+    assert worst(found) is (Verdict.PASS if told_by_drift else verdict), [each.actual for each in found]

@@ -34,14 +34,15 @@ from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE, SERVED_TOOLS, 
 from gym_conformance.trials.property import alone, knowledge_of, property_check
 from gym_conformance.trials.solo import Solo
 from gym_conformance.trials.trial import Trial
-from gym_schemas import admits, properties_of, understood, upgrade
+from gym_schemas import admits, properties_of, understood, upgrade, walk
 
 _NEEDS = [RESOURCES_SERVER, TOOLS, SERVED_TOOLS]
 
 _WORD: Final = re.compile(r"\w+")
 
-#: A definition that has one of these says which numbers there are.
+#: A definition that has one of these says which numbers there are; or which texts, beyond how long they are.
 _SAYS_WHICH: Final = SAYS_MOST | {"enum", "const"}
+_SAYS_WHICH_TEXTS: Final = frozenset({"enum", "const", "pattern", "format"})
 
 #: Known trajectories of a row in which a call is made again.
 _KNOWN = 2
@@ -79,8 +80,8 @@ async def calls_valid(trial: Trial, schedule: Schedule) -> None:
 
     Some refusals do not count: a 4xx that the tool itself means (nothing found, not allowed now); a 422 that neither
     lists places in the body, as FastAPI does, nor has the wording with which arguments that are surely wrong are
-    refused; a 422 that the same call does not get after calls that are known to mean something; the refusal of an empty
-    text, an empty list or a large number if the definition says nothing about these; and any refusal if the definition
+    refused; a 422 that the same call does not get after calls that are known to mean something, or not with a text of
+    such a call if the definition says no more of the text than its length; the refusal of an empty text, an empty list or a large number if the definition says nothing about these; and any refusal if the definition
     cannot be read as it stands (`drift-definition-unsound` reports that).
 
     A tool that answers nothing but errors is named in a caution, because few checks can say anything about it.
@@ -161,10 +162,13 @@ async def _is_taken_later(trial: Trial, row: Row, call: Call) -> bool:
     """Whether the call is taken somewhere in a session that does what is known to mean something on the row.
 
     So is one with smaller numbers, where the definition does not say how large they may be: there are only so many things
-    to choose from.
+    to choose from. And so is one with the texts of a known call, where it does not say which there are: `a` is no date.
     """
-    known_ones = [one for one in known(await knowledge_of(trial)) if one.row is row][:_KNOWN]
-    for tried in {repr(one): one for one in (call, _with_small_numbers(row, call))}.values():
+    all_known = known(await knowledge_of(trial))
+    known_ones = [one for one in all_known if one.row is row][:_KNOWN] or [Trajectory(row)]
+    meant = [each for one in (*known_ones, *all_known) for each in one.calls if each.name == call.name][:_KNOWN]
+    others = (_with_small_numbers(row, call), *(_with_texts_of(each, row, call) for each in meant))
+    for tried in {repr(one): one for one in (call, *others)}.values():
         for one in known_ones:
             last = len(one.calls)
             numbers = [last, *(number for at in range(last) for number in (at, last))]
@@ -182,6 +186,16 @@ def _with_small_numbers(row: Row, call: Call) -> Call:
         if is_number(call.arguments.get(name)) and isinstance(schema, dict) and not _SAYS_WHICH & schema.keys()
     }
     return Call(call.name, {**call.arguments, **small})
+
+
+def _with_texts_of(known_call: Call, row: Row, call: Call) -> Call:
+    texts = {
+        name: known_call.arguments[name]
+        for name, schema in properties_of(upgrade(row.parameters_of(call.name))).items()
+        if isinstance(call.arguments.get(name), str) and isinstance(known_call.arguments.get(name), str)
+        if not any(_SAYS_WHICH_TEXTS & node.keys() for _, node in walk(schema))
+    }
+    return Call(call.name, {**call.arguments, **texts})
 
 
 @property_check(

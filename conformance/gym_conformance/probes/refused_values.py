@@ -53,6 +53,9 @@ _LIMITS: Final = {
 }
 _MOST_LONG: Final = frozenset({"maxLength", "maxItems"})
 
+#: Keywords that say which texts there are, and not only how long they are.
+_SAYS_WHICH: Final = frozenset({"enum", "const", "pattern", "format"})
+
 #: For each JSON type, a value that hardly any schema allows.
 _STRANGE: Final[tuple[Any, ...]] = ({"unexpected": []}, "no_such_value_conformance", -987654321.5, True, None)
 
@@ -297,7 +300,7 @@ class _Argument:
             return None
         for value, sent, reply, (wrong, alike_to) in refused:
             others = [other for other, *_ in refused if _kind(other) == _kind(value) and other]
-            if self._is_meant(value, others) and await self._everywhere(value):
+            if self._is_meant(value, others) and await self._everywhere(value) and not await self._is_no_such(value):
                 other, answered = shown
                 how = "accepted" if self.taken else f"answered differently, {short(answered.said)}"
                 because = f"{wrong} is answered alike, and {short(other)} is {how}: status {answered.status}"
@@ -403,6 +406,18 @@ class _Argument:
             bounds = _LEAST if value < min(like) else SAYS_MOST if value > max(like) else spoken
             return bool(spoken & bounds)
         return bool(spoken & (_LIMITS[kind] if value else _LIMITS[kind] - _MOST_LONG))
+
+    async def _is_no_such(self, value: Any) -> bool:
+        """Whether it is no text that is meant, however long it is, and the schema says no more than how long it is.
+
+        At the length of an accepted text it is refused too, or an accepted one at its length is accepted.
+        """
+        taken = [text for sent, _ in self.taken if isinstance(text := sent.get(self.name), str) and text]
+        says_which = any(_SAYS_WHICH & node.keys() for _, node in walk(self.node))
+        if says_which or not taken or not isinstance(value, str) or not value:
+            return False
+        own, other = (f"{one * size:.{size}}" for one, size in ((value, len(taken[0])), (taken[0], len(value))))
+        return bool(self._like(own, (await self._ask(own))[1])) or says_yes((await self._ask(other))[1])
 
     async def _everywhere(self, value: Any) -> bool:
         """Whether other rows refuse the value in the same way: in a single row it may just not exist."""
