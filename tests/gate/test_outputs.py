@@ -90,3 +90,28 @@ def test_a_summary_that_cannot_be_written_is_said(  # noqa: PLR0917 - fixtures
     result = _on_github(run, repo, grumpy_url, monkeypatch)
     assert result.returncode == 1
     assert f"{why}; no summary is written" in result.stdout
+
+
+def test_a_run_that_pytest_refuses_tells_and_overwrites_nothing(
+    run: Run, repo: Path, good_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    for name in ("report.json", "baseline.toml", "gym.lock"):
+        repo.joinpath(name).write_text("an earlier run's")
+    written = ("--gym-report", "report.json", "--gym-lock", "gym.lock", "--gym-lock-update")
+    result = run("--gym-url", good_url, "-k", "(", *written, "--gym-baseline-write", "baseline.toml")
+    assert result.returncode == 4
+    assert "::error" not in result.stdout
+    for name in ("report.json", "baseline.toml", "gym.lock"):
+        assert repo.joinpath(name).read_text() == "an earlier run's"
+
+
+def test_checks_that_did_not_run_are_one_annotation(run: Run, grumpy_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """GitHub shows ten errors of a step: they must not hide the violation that ended the run."""
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    result = run("--gym-url", grumpy_url, *SCORING, "-x")
+    errors = [line.split("::")[1] for line in result.stdout.splitlines() if line.startswith("::error")]
+    assert errors == [
+        "error title=verify-scores-rows (MUST),file=data/example.jsonl,line=3",
+        "error title=verify-floor (untestable)",
+    ]

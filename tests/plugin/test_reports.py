@@ -97,7 +97,7 @@ def test_after_x_the_rest_says_that_the_run_ended(pytester: pytest.Pytester, ser
     pytester.runpytest_inprocess("--gym-url", serving(html), "-x", "--gym-report", "r.json")
     _held_to_the_schema(pytester.path / "r.json")
     last = read_report(pytester.path / "r.json")[CHECKS[-1].id]
-    assert (last["verdict"], last["reason"]) == ("untestable", "the run ended before it")
+    assert (last["verdict"], last["reason"]) == ("untestable", "a complete run; this one ended early")
 
 
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "xdist"])

@@ -7,7 +7,7 @@ import pytest
 
 from gym_conformance.reports.annotations import annotations
 from gym_conformance.reports.report import Report
-from tests.reports.samples import ATTACKS, FAILED, FULL, HUGE, TARGET, WARNED, hostile
+from tests.reports.samples import ATTACKS, FAILED, FULL, HUGE, TARGET, UNTESTABLE, WARNED, hostile
 
 
 def _lines(report: Report, root: Path | None = None) -> list[str]:
@@ -36,6 +36,13 @@ def test_files_are_named_from_the_root_of_the_checkout() -> None:
 
 def test_a_should_is_an_error_where_it_fails_the_run() -> None:
     assert _lines(replace(Report(TARGET, (WARNED,)), strict=True))[0].startswith("::error ")
+
+
+def test_checks_that_lack_the_same_are_told_once() -> None:
+    (line,) = _lines(Report(TARGET, tuple(replace(UNTESTABLE, check=f"verify-{n}") for n in range(20))))
+    assert line.startswith("::error title=verify-0 (untestable)::")
+    assert "(and 19 more rules, untestable for the same reason)%0Averify-0, verify-1, " in line
+    assert f", and 8 more: needs {UNTESTABLE.reason}" in line
 
 
 @pytest.mark.parametrize("text", [*ATTACKS, HUGE], ids=lambda text: repr(text[:20]))

@@ -1,6 +1,7 @@
 """The Markdown report, as GitHub's own renderer (cmark-gfm) reads it."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from html.parser import HTMLParser
 
@@ -11,7 +12,18 @@ from cmarkgfm.cmark import Options
 from gym_conformance import DOCS
 from gym_conformance.reports.markdown_report import LIMIT, markdown_report
 from gym_conformance.reports.report import Report
-from tests.reports.samples import ATTACKS, FIT, FRAMEWORK_SAID, FULL, HUGE, NOT_EXAMINED_SAID, hostile, many
+from tests.reports.samples import (
+    ATTACKS,
+    FIT,
+    FRAMEWORK_SAID,
+    FULL,
+    HUGE,
+    NOT_EXAMINED_SAID,
+    TARGET,
+    UNTESTABLE,
+    hostile,
+    many,
+)
 
 
 class _Page(HTMLParser):
@@ -51,6 +63,13 @@ def test_all_that_was_found_is_in_it() -> None:
     for said in ("Repeated tool calls act twice", "it tried 4 trajectories only", FRAMEWORK_SAID, NOT_EXAMINED_SAID):
         assert said in text
     assert "200.0" in text  # ms
+
+
+def test_checks_that_lack_the_same_share_a_row_and_a_finding() -> None:
+    text = markdown_report(Report(TARGET, tuple(replace(UNTESTABLE, check=f"verify-{n}") for n in range(20))))
+    assert text.count(UNTESTABLE.reason) == 2  # what to fix first, and the finding
+    assert text.count("| 🟣 untestable | [`verify-") == 1
+    assert " | 20 |" in text
 
 
 @pytest.mark.parametrize("text", ATTACKS)

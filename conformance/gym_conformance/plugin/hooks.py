@@ -152,6 +152,7 @@ class JudgingSession:
         }
         self._unlocked = set(each) if options.lock_update else set()
         self._started = ExitStack()
+        self.concluding = not config.option.collectonly
 
     def launch_from(self, each: Mapping[str, Options]) -> None:
         """Create the targets, each launched from its env by its first check, with mocks that they all share."""
@@ -206,7 +207,7 @@ class JudgingSession:
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print the summary."""
-        if self.worker is None and not self.config.option.collectonly:
+        if self.worker is None and self.concluding:
             self.summarise(terminalreporter)
             if self.config.getini("gym_github"):
                 file = self.config.stash[BASELINE].file
@@ -231,17 +232,19 @@ class JudgingSession:
             self.tallies[name].unwritten += why_not
 
     @pytest.hookimpl(trylast=True)
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Stop what was started and write the reports, even if the run was interrupted."""
+        if exitstatus == pytest.ExitCode.USAGE_ERROR and not any(tally.found for tally in self.tallies.values()):
+            self.concluding = False  # such as for a typo in -k: an earlier run's files stay as they are
         for name, target in self.targets.items():
-            if self.judged(target):
+            if self.concluding and self.judged(target):
                 self.write_lock(name)
         self._started.close()
         if self.worker is not None:
             left_out = {name: sorted(tally.deselected) for name, tally in self.tallies.items()}
             locks = [(name, tally.locked, tally.unwritten) for name, tally in self.tallies.items()]
             self.config.workeroutput.update(gym_deselected=left_out, gym_locks=locks)  # type: ignore[attr-defined]
-        elif not self.config.option.collectonly:
+        elif self.concluding:
             first = next(iter(self.tallies.values()))
             first.unwritten += write_outputs(
                 self.options, self.tallies, self.config.stash[BASELINE].file, partial(write_junit, self.config)
@@ -338,7 +341,7 @@ class Suite(JudgingSession):
     def judged(self, target: Target) -> bool:
         """Whether this is no xdist worker: workers share the target, so the process that began the run writes it."""
         del target
-        return self.worker is None and not self.config.option.collectonly
+        return self.worker is None
 
 
 def _stopped(excinfo: pytest.ExceptionInfo[BaseException] | None) -> bool:

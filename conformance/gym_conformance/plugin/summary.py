@@ -108,7 +108,11 @@ class Tally:
     def _cut_short(self, check: Check) -> str:
         if check.id in self.died:
             return "a worker that survives it: this check killed its worker, perhaps by running out of memory"
-        return f"workers that survive: {', '.join(self.died)} killed theirs" if self.died else "the run ended before it"
+        return (
+            f"workers that survive: {', '.join(self.died)} killed theirs"
+            if self.died
+            else "a complete run; this one ended early"
+        )
 
 
 def exit_status(tallies: Collection[Tally], pytests_own: int) -> int:

@@ -23,7 +23,7 @@ def annotations(report: Report, root: Path) -> Iterator[str]:
         yield _command("error", "Stale baseline entry", shown(stale), _file(stale.file, root), stale.line)
     app = str(report.target.get("app", ""))
     told: set[Cause] = set()
-    for group in (*report.groups, *report.notes):
+    for group in (*report.briefly, *report.notes):
         first = group.first
         if not first.accepted and first.cause not in told:
             told |= {cause for cause in report.causes if cause is first.cause}
@@ -50,8 +50,8 @@ def _say(group: Group, causes: Mapping[Cause, Sequence[str]]) -> str:
         else f"needs {shown(first.reason)}"
     )
     facts = [
-        first.title,
-        f"{', '.join(named(group.subjects))}: {said}",
+        group.rule,
+        f"{', '.join(named(group.checks if len(group.checks) > 1 else group.subjects))}: {said}",
         f"Likely: {shown(first.hint)}" if first.hint else "",
         f"{first.cause.headline}; also found by {', '.join(others)}" if first.cause and others else "",
     ]

@@ -1,15 +1,16 @@
-"""Groups related findings: those of one check that say the same about several subjects, and those with one cause."""
+"""Groups related findings: those of one check that say the same about several subjects, and those with one cause or need."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gym_conformance.findings import Cause, Finding, Verdict
 from gym_conformance.grouping import grouped
+from gym_conformance.printable import counted
 
 
 @dataclass(frozen=True)
 class Group:
-    """Findings of one check that say the same about several subjects; the first one represents them."""
+    """Findings that say the same about several subjects; the first one represents them. See `by_need` for several checks."""
 
     findings: tuple[Finding, ...]
 
@@ -22,6 +23,21 @@ class Group:
     def subjects(self) -> list[str]:
         """The subjects of the findings."""
         return [finding.subject for finding in self.findings]
+
+    @property
+    def checks(self) -> list[str]:
+        """The ids of their checks, each once."""
+        return list(dict.fromkeys(finding.check for finding in self.findings))
+
+    @property
+    def rule(self) -> str:
+        """The rule that they are about: that of the first check, and how many more there are."""
+        more = len(self.checks) - 1
+        return (
+            f"{self.first.title} (and {counted(more, 'more rule')}, untestable for the same reason)"
+            if more
+            else self.first.title
+        )
 
     @property
     def label(self) -> str:
@@ -59,3 +75,9 @@ def together(groups: Sequence[Group]) -> tuple[Group, ...]:
         cause = None if group.first.accepted else group.first.cause
         keys.append(places.setdefault(cause, place) if cause else place)
     return tuple(group for _, group in sorted(zip(keys, groups, strict=True), key=lambda pair: pair[0]))
+
+
+def by_need(groups: Iterable[Group]) -> tuple[Group, ...]:
+    """The groups in order, except that checks that are untestable for the same reason, such as lack of time, share one."""
+    same = grouped(lambda group: group.first.reason if group.label == Verdict.UNTESTABLE else id(group), groups)
+    return tuple(Group(tuple(finding for group in alike for finding in group.findings)) for alike in same.values())

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Final
 
 from gym_conformance.contract.openapi import phrase
-from gym_conformance.findings import Finding, Verdict
+from gym_conformance.findings import Verdict
 from gym_conformance.probes.drift_row import DriftRow
 from gym_conformance.reports.changes import Changes
 from gym_conformance.reports.endpoint_latency import Latency
@@ -109,7 +109,7 @@ def _blocks(report: Report) -> Iterator[str]:
         yield "\n".join(f"- {prose(str(stale))}" for stale in report.stale)
     if report.groups:
         yield "### What to do"
-        yield _overview(report.groups)
+        yield _overview(report.briefly)
         yield from _findings(report)
     if report.notes:
         yield "### Worth knowing"
@@ -129,7 +129,7 @@ def _blocks(report: Report) -> Iterator[str]:
 
 def _findings(report: Report) -> Iterator[str]:
     """The findings; of those with a common cause, the first in full and the others folded below it."""
-    for cause, groups in groupby(report.groups, key=lambda group: None if group.first.accepted else group.first.cause):
+    for cause, groups in groupby(report.briefly, key=lambda group: None if group.first.accepted else group.first.cause):
         first, *others = [_finding(group) for group in groups]
         if cause is None or cause not in report.causes:
             yield from (first, *others)
@@ -172,13 +172,14 @@ def _target(report: Report) -> str:
 
 def _overview(groups: Iterable[Group]) -> str:
     seen: dict[tuple[str, str], int] = {}
-    firsts: dict[str, Finding] = {}
+    firsts: dict[tuple[str, str], Group] = {}
     for group in groups:
-        seen[group.first.check, group.label] = seen.get((group.first.check, group.label), 0) + len(group.findings)
-        firsts[group.first.check] = group.first
+        key = (group.first.check, group.label)
+        seen[key] = seen.get(key, 0) + len(group.findings)
+        firsts.setdefault(key, group)
     rows = [
-        f"| {_LABELS[label]} {label} | [`{check}`]({firsts[check].docs}) | {prose(firsts[check].title)} | {count:,} |"
-        for (check, label), count in seen.items()
+        f"| {_LABELS[label]} {label} | [`{check}`]({group.first.docs}) | {prose(group.rule)} | {seen[check, label]:,} |"
+        for (check, label), group in firsts.items()
     ]
     return "\n".join(["| | check | rule | findings |", "|---|---|---|--:|", *rows])
 
@@ -186,7 +187,7 @@ def _overview(groups: Iterable[Group]) -> str:
 def _finding(group: Group) -> str:
     first = group.first
     facts = {
-        "on": ", ".join(map(code, named(group.subjects))),
+        "on": ", ".join(map(code, named(group.checks if len(group.checks) > 1 else group.subjects))),
         "expected": code(first.expected),
         "actual": code(first.actual),
         "needs" if first.verdict is Verdict.UNTESTABLE else "reason": prose(first.reason),
@@ -198,7 +199,7 @@ def _finding(group: Group) -> str:
     commands = script(first.reproduce, _SCRIPT)
     if commands:
         lines += ["", "<details><summary>reproduce (bash)</summary>", "", fenced(commands, "sh"), "", "</details>"]
-    return "\n".join([f"#### {_LABELS[group.label]} {group.label}: {prose(first.title)}", "", *lines])
+    return "\n".join([f"#### {_LABELS[group.label]} {group.label}: {prose(group.rule)}", "", *lines])
 
 
 def _drift(rows: Iterable[DriftRow]) -> str:

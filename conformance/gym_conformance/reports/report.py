@@ -23,7 +23,7 @@ from gym_conformance.grouping import grouped
 from gym_conformance.probes.drift_row import DriftRow
 from gym_conformance.reports.changes import Changes
 from gym_conformance.reports.endpoint_latency import Latency
-from gym_conformance.reports.finding_groups import Group, alike, shared_causes, together
+from gym_conformance.reports.finding_groups import Group, alike, by_need, shared_causes, together
 from gym_conformance.reports.known_clients import Compatibility, compatibilities
 
 #: Readings of a server's process to ignore: before the second one it has not warmed up.
@@ -104,6 +104,11 @@ class Report:
         """What to fix, worst first, findings with a common cause together; equal findings share a group."""
         groups = alike(finding for finding in self.findings if finding.red)
         return together(sorted(groups, key=lambda group: self._gravity(group.first)))
+
+    @cached_property
+    def briefly(self) -> tuple[Group, ...]:
+        """The groups, with one for all checks that are untestable for the same reason."""
+        return by_need(self.groups)
 
     @cached_property
     def causes(self) -> Mapping[Cause, tuple[str, ...]]:
