@@ -84,7 +84,7 @@ _MISSING = {
 
 
 def _table(server: str, finding: Finding) -> str:
-    said = printable(f"# {finding.title}: {finding.actual or finding.reason}", 200)
+    said = printable(f"# {finding.title}: {finding.actual or f'needs {finding.reason}'}", 200)
     named = {"server": server} if server else {}
     pairs = named | {"check": finding.check, "subject": escape(finding.subject), "reason": ""}
     return "\n".join(["[[accepted]]", said, *(f"{key} = {_string(value)}" for key, value in pairs.items()), ""])

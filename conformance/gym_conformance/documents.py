@@ -85,7 +85,7 @@ def read_text(path: Path, most: int = LARGEST) -> str:
         text = b"" if large else file.read(most + 1)
     if large or len(text) > most:  # files in /proc have no size
         raise OSError(errno.EFBIG, f"larger than {most >> 20} MB")
-    return text.decode()
+    return text.decode("utf-8-sig")  # editors on Windows write a byte order mark
 
 
 def read_lines(path: Path) -> Iterator[bytes]:

@@ -8,13 +8,16 @@ import pytest
 from gym_conformance.checks.calls import calls_valid
 from gym_conformance.contract.dataset_rows import Call, Row, Source
 from gym_conformance.dataset import Dataset
+from gym_conformance.findings import Cause
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.trajectories.trajectory import Reference, Schedule, Trajectory
 from gym_conformance.trials.bench import Bench
 from gym_conformance.trials.ending import Violation
 from gym_conformance.trials.trial import Trial
 from gym_mocks.resources import ResourcesServer
-from tests.twins.judging import on_gym
+from gym_mocks.wire import HttpReply, HttpRequest
+from tests.twins.cookies import CookieOnce
+from tests.twins.judging import found_by, on_gym
 
 BOX: Final = {"type": "object", "properties": {"box": {"enum": ["red", "blue"]}}, "required": ["box"]}
 TOOLS: Final = [
@@ -46,3 +49,20 @@ def test_what_stands_in_for_a_reply_s_value_is_held_to_the_definition() -> None:
     server = ResourcesServer("boxes", tools=[find_box, open_box], verify=lambda: 1.0)
     with pytest.raises(Violation, match="open_box takes what its definition allows"):
         on_gym(server, attempted, Dataset((row,)))
+
+
+class CrashesWithoutSession(CookieOnce):
+    """After a lost cookie, each call crashes."""
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        if request.path.endswith("_stock") and not request.headers.get("cookie"):
+            return HttpReply(500, b'"no session"')
+        return await super().dispatch(request)
+
+
+@pytest.mark.parametrize("check", ["calls-valid", "calls-invalid"])
+def test_a_crash_after_a_lost_session_is_laid_to_the_loss(check: str) -> None:
+    """Its author would look for a value that the tool chokes on, and find none."""
+    (crash,) = found_by(check, CrashesWithoutSession())
+    assert crash.cause is Cause.LOST_SESSION
+    assert "set no cookie" in crash.hint

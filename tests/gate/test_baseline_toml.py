@@ -36,6 +36,10 @@ def test_reading(tmp_path: Path) -> None:
     )
 
 
+def test_a_file_from_windows_is_read(tmp_path: Path) -> None:
+    assert len(_read(tmp_path, b"\xef\xbb\xbf" + GOOD.strip().replace("\n", "\r\n").encode())) == 2
+
+
 def test_an_empty_baseline_accepts_nothing(tmp_path: Path) -> None:
     assert _read(tmp_path, "# nothing\n") == ()
 

@@ -13,6 +13,7 @@ import trustme
 
 from gym_conformance.checks.registry import CHECKS
 from gym_mocks.reference import DATA, reference_app
+from gym_mocks.serving import serve
 from gym_mocks.wire.client import ASGIApp
 from tests.plugin.apps import hanging_on, hangs, html, no_trace, read_report, wants_credentials
 
@@ -203,7 +204,19 @@ def test_https_where_http_is_spoken_is_one_line(pytester: pytest.Pytester, gym: 
     assert run.ret == pytest.ExitCode.USAGE_ERROR
 
 
-def test_http_where_https_is_spoken_is_said(pytester: pytest.Pytester, tls: tuple[str, Path]) -> None:
-    run = pytester.runpytest_subprocess("--gym-url", tls[0].replace("https:", "http:"), timeout=60)
-    assert run.ret in (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.USAGE_ERROR)
-    no_trace(run)
+def test_http_where_https_is_spoken_is_one_line(pytester: pytest.Pytester, tls: tuple[str, Path]) -> None:
+    http = tls[0].replace("https:", "http:")
+    run = pytester.runpytest_subprocess("--gym-url", http, timeout=60)
+    run.stderr.fnmatch_lines([f"ERROR: --gym-url {http}: it answers over TLS only; give {tls[0]}"])
+    assert run.ret == pytest.ExitCode.USAGE_ERROR
+
+
+def test_what_many_checks_lack_is_shown_once(pytester: pytest.Pytester) -> None:
+    """What fails is read from the end: a hundred times the same would hide the violation behind it, and the verdict."""
+    with serve(hangs) as url:
+        run = pytester.runpytest_subprocess("--gym-url", url, f"--gym-data={DATA}", "--gym-timeout=0.5", timeout=60)
+    text = run.stdout.str()
+    assert text.count("Untestable: needs a server that answers: it stopped answering in live-root") == 1
+    run.stdout.fnmatch_lines(["Untestable: * checks, which need a server that answers*.", "Not fit to train on.*"])
+    assert len([line for line in run.outlines if line.startswith("FAILED")]) < 5
+    run.stdout.fnmatch_lines(["=* failed, * untestable in *"])

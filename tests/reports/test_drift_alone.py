@@ -43,6 +43,13 @@ def test_the_difference_and_the_witness_are_there() -> None:
         assert said in page
 
 
+def test_an_outdated_lock_is_compared_with_its_own_side() -> None:
+    """Both schemas are the rows', or the server's: it must not look as if rows and server differed."""
+    outdated = replace(FULL, drift=(replace(DRIFT, kind="lock-outdated"),))
+    assert "--- Locked\n+++ Now\n" in markdown_drift(outdated)
+    assert "Locked</th>" in html_drift(outdated)
+
+
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_nothing_breaks_out(attack: str) -> None:
     report = hostile(attack)

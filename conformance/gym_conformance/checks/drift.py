@@ -381,7 +381,7 @@ async def drift_lock(trial: Trial, subject: Any) -> None:
     if isinstance(subject, Drift):
         trial.tell(subject)
         raise Violation(
-            "the tool as it was locked", subject.message, "If the change is intended, run with --gym-lock-update."
+            "the tool as it was locked", _said(subject), "If the change is intended, run with --gym-lock-update."
         )
     trial.note = "rows and server match the lock"
 

@@ -120,7 +120,7 @@ def _side(side: str, locked: Tools, current: Tools) -> Iterator[Drift]:
         yield Drift(
             DriftKind.LOCK_OUTDATED,
             name,
-            f"{name}: {message}; if this is intended, run with --gym-lock-update",
+            f"{name}: {message}",
             path=found[0].path,
             weight=Weight.BREAKING,
             definition=locked.get(name),

@@ -87,6 +87,7 @@ class Checking:
     def __init__(self, config: pytest.Config) -> None:
         worker = worker_of(config)
         self.process: str = worker["workerid"] if worker else ""
+        self._first: dict[tuple[str, str], str] = {}
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Tell each target which of its checks are selected, and skip the first look if none of them needs it.
@@ -129,11 +130,26 @@ class Checking:
         return report
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, Any] | None:
-        """Give a check that does not fail the run, but is no ordinary pass, a status of its own."""
+        """Give a check that is no ordinary pass or failure a status of its own.
+
+        Of those that are untestable for the same reason, only the first is listed among the failures: it says it all.
+        """
         found = getattr(report, "gym", None)
-        if not found or not report.passed:
+        if not found:
             return None
-        return status([Finding.from_json(one) for one in found["findings"]])
+        findings = [Finding.from_json(one) for one in found["findings"]]
+        if report.passed:
+            return status(findings)
+        lacks = {finding.reason for finding in findings if finding.verdict is Verdict.UNTESTABLE}
+        if (
+            found["own_fault"]
+            or report.gym_stale
+            or len(lacks) != 1
+            or any(one.verdict is Verdict.FAIL for one in findings)
+        ):
+            return None
+        first = self._first.setdefault((found["name"], *lacks), report.nodeid)
+        return None if first == report.nodeid else ("untestable", "F", ("UNTESTABLE", {"red": True}))
 
 
 class JudgingSession:

@@ -5,6 +5,7 @@ from pathlib import Path
 from gym_conformance.documents import read_text, write_whole
 from gym_conformance.drift.lock import BadLock, Lock, parse_lock
 from gym_conformance.option_readers import BadOption
+from gym_conformance.printable import counted
 
 
 def load_lock(path: Path | None) -> Lock | None:
@@ -32,7 +33,7 @@ def write_lock(path: Path, lock: Lock) -> str:
         A line that says what it contains.
     """
     write_whole(path, lock.render())
-    rows = f"{len(lock.rows or ())} tools of the rows"
+    rows = f"{counted(len(lock.rows or ()), 'tool')} of the rows"
     server = (
         "none of the server, which does not list its tools"
         if lock.server is None

@@ -25,6 +25,7 @@ from gym_conformance.reports.terminal_text import (
     explain,
     framework_line,
     not_examined_lines,
+    untestable_lines,
 )
 from gym_conformance.session.latencies import Latencies
 from gym_conformance.trials.check import Check
@@ -171,7 +172,7 @@ def _write_warnings(terminal: Any, report: Report) -> None:
         terminal.write_line(line + "\n", bold=True)
     if own := framework_line(report.framework):
         terminal.write_line(own)
-    for line in not_examined_lines(report.not_examined):
+    for line in (*untestable_lines(report.briefly), *not_examined_lines(report.not_examined)):
         terminal.write_line(line)
 
 

@@ -5,7 +5,9 @@ import os
 import ssl
 import time
 from collections.abc import Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any, Self, TypeVar
 
 import httpx
@@ -184,22 +186,12 @@ def ensure_reachable(url: str, options: Options, deadline: float = _CONNECT) -> 
     `deadline` is in seconds; only a server that we launched must also answer by then.
 
     Raises:
-        Unreachable: no server accepts the connection, or TLS fails.
+        Unreachable: no server accepts the connection, TLS fails, or the server expects it.
     """
     launched = deadline > _CONNECT
     seconds = deadline if launched else min(options.timeout, _CONNECT)
-
-    async def ask() -> None:
-        transport = Transport(httpx.URL(url), deadline=seconds)
-        try:
-            await Channel(Endpoint(url, transport, max(seconds, options.timeout), options.headers)).send(
-                Request("GET", "/")
-            )
-        finally:
-            await transport.aclose()
-
     try:
-        asyncio.run(ask())
+        status: int | None = asyncio.run(_ask(url, options, seconds))
     except NotSent as missing:
         raise Unreachable(f"--gym-url {url}: it needs {missing}") from None
     except OSError as error:  # in the making of the transport, which reads the authorities to trust
@@ -213,3 +205,31 @@ def ensure_reachable(url: str, options: Options, deadline: float = _CONNECT) -> 
         if fault.fault is Fault.TLS:
             fix = "set SSL_CERT_FILE to the authority that signed its certificate, or give http if it does not use TLS"
             raise Unreachable(f"--gym-url {url}: {fault.detail}; {fix}") from None
+        status = 0 if fault.fault in (Fault.BROKEN, Fault.INVALID) else None
+    if status in (0, HTTPStatus.BAD_REQUEST) and not launched and _answers_over_tls(url, options, seconds):
+        raise Unreachable(f"--gym-url {url}: it answers over TLS only; give {_over_tls(url)}")
+
+
+async def _ask(url: str, options: Options, seconds: float, context: ssl.SSLContext | None = None) -> int:
+    """The status of the root."""
+    async with Transport(httpx.URL(url), deadline=seconds, ssl_context=context) as transport:
+        endpoint = Endpoint(url, transport, max(seconds, options.timeout), options.headers)
+        reply = (await Channel(endpoint).send(Request("GET", "/"))).reply
+        return reply.status if reply else 0
+
+
+def _over_tls(url: str) -> str:
+    parts = httpx.URL(url)
+    return str(parts.copy_with(scheme="https", port=parts.port or 80))
+
+
+def _answers_over_tls(url: str, options: Options, seconds: float) -> bool:
+    """Whether a server that gives a plain request no good answer has one for TLS: some close, some say 400."""
+    if httpx.URL(url).scheme != "http":
+        return False
+    anyone = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    anyone.check_hostname, anyone.verify_mode = False, ssl.CERT_NONE
+    with suppress(ServerFault, NotSent):
+        asyncio.run(_ask(_over_tls(url), options, seconds, anyone))
+        return True
+    return False

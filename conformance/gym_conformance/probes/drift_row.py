@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from gym_conformance.drift.tool_drift import Certainty, Drift, Weight
+from gym_conformance.drift.tool_drift import Certainty, Drift, DriftKind, Weight
 from gym_conformance.probes.live_answer import NOTHING_TRIED, Live, LiveAnswer
 from gym_conformance.redaction import NO_SECRETS, Secrets
 
@@ -27,8 +27,8 @@ class DriftRow:
         argument: a path into the arguments; '' for the tool as a whole.
         certainty: whether the schemas alone prove it.
         sources: where the tool is declared, as FILE:LINE.
-        declared: the JSON Schema that the rows show to the policy, or None.
-        served: the JSON Schema that the server accepts, or None.
+        declared: the JSON Schema that the rows show to the policy, or None; a locked tool, if the lock is outdated.
+        served: the JSON Schema that the server accepts, or None; or that tool as it is now.
         witness: arguments that one side accepts and the other refuses, or None.
         live: the result of trying the witness.
         detail: the live server's reply to the witness, or why it was not tried.
@@ -46,6 +46,11 @@ class DriftRow:
     witness: Any = None
     live: LiveAnswer = LiveAnswer.NOTHING_TO_TRY
     detail: str = ""
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """What `declared` and `served` are, in a few words: of a lock, one side's tool then and now."""
+        return ("Locked", "Now") if self.kind == DriftKind.LOCK_OUTDATED else ("Rows declare", "Server takes")
 
     @classmethod
     def of(cls, drift: Drift, live: Live = NOTHING_TRIED) -> "DriftRow":

@@ -106,7 +106,7 @@ def _row(row: DriftRow) -> str:
 
 def _difference(row: DriftRow) -> list[str]:
     """A diff of the schemas: what rows declare (-), and what the server accepts (+)."""
-    lines = list(unified_diff(_lines(row.declared), _lines(row.served), "rows", "server", lineterm="", n=_LINES))
+    lines = list(unified_diff(_lines(row.declared), _lines(row.served), *row.sides, lineterm="", n=_LINES))
     more = [f"… {len(lines) - _LINES:,} more lines"] if len(lines) > _LINES else []
     return [shown(line, 200) for line in lines[:_LINES]] + more
 

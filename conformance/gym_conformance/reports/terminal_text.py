@@ -5,6 +5,7 @@ from shlex import quote
 from textwrap import indent
 
 from gym_conformance.findings import Cause, Finding, Verdict
+from gym_conformance.reports.finding_groups import Group
 from gym_conformance.session.curl import with_bodies_at
 
 #: How many subjects with equal findings to name; further ones are counted.
@@ -95,6 +96,13 @@ def caution_lines(cautions: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """The checks that pass, but mean less than they seem to, one line per reason."""
     for reason, checks in cautions.items():
         yield f"Caution: {', '.join(checks)} {'pass' if len(checks) > 1 else 'passes'}, but {reason}"
+
+
+def untestable_lines(groups: Iterable[Group]) -> Iterator[str]:
+    """What several checks lack, one line each; the first of them is among the failures."""
+    for group in groups:
+        if group.label == Verdict.UNTESTABLE and len(group.checks) > 1:
+            yield f"Untestable: {len(group.checks)} checks, which need {group.first.reason}."
 
 
 def not_examined_lines(missing: Mapping[str, Sequence[str]]) -> Iterator[str]:

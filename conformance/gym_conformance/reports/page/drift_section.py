@@ -64,7 +64,7 @@ def _both(row: DriftRow) -> Markup | None:
     one_sided = row.declared is None or row.served is None
     heads = [
         name if schema is not None else f"{name}: nothing"
-        for name, schema in (("Rows declare", row.declared), ("Server takes", row.served))
+        for name, schema in zip(row.sides, (row.declared, row.served), strict=True)
     ]
     lines = [
         element("tr", _cell("del", left, marked=differ), _cell("ins", right, marked=differ))
