@@ -1,8 +1,8 @@
 """Redacts secrets in texts and JSON values, in all likely spellings.
 
 Known secrets are the values of the user's headers, the values that an environment or an env's settings name as secret,
-the user information in URLs anywhere, and session tokens. Secrets that are reversed, in hex, encrypted, encoded twice
-or cut in the middle are not found.
+the user information in URLs anywhere, and session tokens. Secrets that are reversed, encrypted, encoded twice or
+cut in the middle are not found.
 """
 
 import base64
@@ -61,9 +61,11 @@ _ASSIGNED = re.compile(r"(?<![\w.-])([A-Za-z_][\w.-]*)=([^;&,\s]+)")
 _OPAQUE = re.compile(r"(?<=[/=])(?=[^/?&=#]*\d)(?=[^/?&=#]*[A-Za-z])[^/?&=#\s]{16,}")
 
 
-#: Characters written as numbers: of bytes in URLs and in Python, and of code points in HTML and JSON.
+#: Characters written as numbers: of bytes in URLs and in Python, and of code points in HTML and JSON;
+#: and characters that nobody sees, such as every other one of a text in UTF-16 that is read as UTF-8.
 _ENCODED = re.compile(
-    r"(?P<bytes>(?:(?:%|\\x)[0-9a-f]{2})+)|&#(?P<decimal>[0-9]{1,7});|&#x(?P<hex>[0-9a-f]{1,6});|\\u(?P<unit>[0-9a-f]{4})",
+    r"(?P<bytes>(?:(?:%|\\x)[0-9a-f]{2})+)|&#(?P<decimal>[0-9]{1,7});|&#x(?P<hex>[0-9a-f]{1,6});"
+    r"|\\u(?P<unit>[0-9a-f]{4})|[\0\xad\u200b-\u200f\u2060\ufeff]",
     re.IGNORECASE,
 )
 
@@ -214,8 +216,10 @@ def _decoded(text: str) -> tuple[str, list[int]]:
             raw = bytes.fromhex(re.sub(r"%|\\x", "", coded, flags=re.IGNORECASE))
             characters = raw.decode("utf-8", "surrogateescape")
             widths = [len(each.encode("utf-8", "surrogateescape")) * len(coded) // len(raw) for each in characters]
+        elif not one.lastgroup:
+            characters, widths = "", []
         else:
-            number = int(one["decimal"]) if one["decimal"] else int(one["hex"] or one["unit"], 16)
+            number = int(one[one.lastgroup], 10 if one.lastgroup == "decimal" else 16)
             characters = chr(number) if number <= sys.maxunicode else "\ufffd"
             widths = [one.end() - at]
         for character, width in zip(characters, widths, strict=True):
@@ -242,13 +246,15 @@ def _parts(value: str) -> Iterator[str]:
 
 
 def _spellings(secret: str) -> Iterator[str]:
-    """The spellings of the secret in text, JSON, JSON pointers, HTML, URLs and base64."""
+    """The spellings of the secret in text, code, patterns, JSON, JSON pointers, HTML, URLs, hex and base64."""
     in_json = json.dumps(secret)[1:-1]
     pointer = secret.replace("~", "~0").replace("/", "~1")
     yield secret
     yield from (in_json, in_json.replace("/", "\\/"), json.dumps(secret, ensure_ascii=False)[1:-1])
     yield json.dumps(in_json)[1:-1]
-    yield "".join(f"\\u{ord(character):04x}" for character in secret)
+    for numbered in ("\\u{:04x}", "\\U{:08x}", "\\u{{{:x}}}", "&#{}"):
+        yield "".join(numbered.format(ord(character)) for character in secret)
+    yield from (re.escape(secret), re.sub(r"(?=[^\w\s]|_)", r"\\", secret))  # as in patterns, and in Markdown
     yield from (repr(secret)[1:-1], secret.replace("'", "''"), secret.replace("'", "'\\''"))
     yield from (escape(secret), escape(secret, quote=False), escape(secret).replace("&#x27;", "&#39;"))
     for text in (secret, pointer):
@@ -256,6 +262,7 @@ def _spellings(secret: str) -> Iterator[str]:
         yield raw.decode("latin-1")  # as HTTP headers are read
         yield from (text, quote(raw, safe=""), quote(quote(raw, safe=""), safe=""), quote(raw), quote_plus(raw))
     raw = secret.encode("utf-8", "surrogatepass")
+    yield raw.hex()
     for before in range(3):  # offsets in a longer text: base64 encodes three bytes at a time
         coded = base64.b64encode(bytes(before) + raw).decode()
         sure = coded[-(-before * 8 // 6) : (before + len(raw)) * 8 // 6]  # without bits of its neighbours

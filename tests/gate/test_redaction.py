@@ -2,12 +2,14 @@
 
 import base64
 import json
+import re
+import string
 from collections.abc import Callable
 from html import escape
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gym_conformance.redaction import NO_SECRETS, REDACTED, Secrets, named_values
@@ -32,6 +34,13 @@ SPELLINGS: dict[str, Callable[[str], str]] = {
     "percent, lower": lambda text: quote(text, safe="").lower(),
     "percent, twice": lambda text: quote(quote(text, safe=""), safe=""),
     "JSON, each character": lambda text: "".join(f"\\u{ord(character):04X}" for character in text),
+    "code points": lambda text: "".join(f"\\U{ord(character):08x}" for character in text),
+    "code points, JavaScript": lambda text: "".join(f"\\u{{{ord(character):x}}}" for character in text),
+    "HTML, without semicolons": lambda text: "".join(f"&#{ord(character)}" for character in text),
+    "UTF-16": lambda text: text.encode("utf-16-le").decode(),
+    "hex": lambda text: text.encode().hex(),
+    "pattern": re.escape,
+    "Markdown": lambda text: "".join(f"\\{one}" if one in string.punctuation else one for one in text),
     "path": quote,
     "form": quote_plus,
     "pointer": lambda text: text.replace("~", "~0").replace("/", "~1"),
@@ -40,6 +49,7 @@ SPELLINGS: dict[str, Callable[[str], str]] = {
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
+@settings(deadline=None)
 @given(secret=SECRET, before=st.text(max_size=9), after=st.text(max_size=9))
 def test_each_spelling_is_found_in_any_text(spelling: str, secret: str, before: str, after: str) -> None:
     spelt = SPELLINGS[spelling](secret)
