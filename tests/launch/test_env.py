@@ -407,6 +407,17 @@ def test_no_yaml(tmp_path: Path, configs: dict[str, str], needs: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("app", "why"), [(b"def (:", "line 1: invalid syntax"), (b"a\0b", "null bytes"), (b"\xe9 = 1", "can't decode byte")]
+)
+def test_an_app_that_python_cannot_read_is_told_before_a_yaml_is_missed(tmp_path: Path, app: bytes, why: str) -> None:
+    """It may be of another framework, and saved in the middle of a change."""
+    folder = _env(tmp_path / "env")
+    (folder / "app.py").write_bytes(app)
+    with pytest.raises(BadConfig, match=f"an app.py that Python can read; .*{why}"):
+        find_server(folder)
+
+
+@pytest.mark.parametrize(
     ("entry", "places", "found"),
     [
         ("table: {entrypoint: app.py}", ["resources_servers/table/app.py"], "resources_servers/table"),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gym_conformance.documents import is_file, parse_json, read_lines, read_text, read_yaml, yaml_mapping
-from gym_conformance.launch.served_applications import applications
+from gym_conformance.launch.served_applications import applications, flaw_of
 from gym_conformance.printable import Refusal
 from gym_conformance.redaction import named_values
 
@@ -466,6 +466,8 @@ def _candidates(folder: Path, config: Path | None, server: str = "") -> list[Con
     group = ENVIRONMENT if folder.parent.name == ENVIRONMENT else RESOURCES
     declared = _declared(files, root)
     if not declared:
+        if not files and (flaw := flaw_of(folder / "app.py")):
+            raise BadConfig(f"an app.py that Python can read; {flaw}")
         none = f"none of {len(files)} files does" if files else "there is no file" + _OF_ANOTHER_KIND
         raise BadConfig(f"a YAML in configs/ that declares {group}.{folder.name}; {none}")
     if server and server not in (names := [each.name for each in declared]):

@@ -45,6 +45,21 @@ def applications(folder: Path) -> tuple[str, ...]:
     return tuple(sorted(each for each in made if made[each])) or tuple(sorted(made))
 
 
+def flaw_of(file: Path) -> str:
+    """Why Python cannot read a file; '' if it can, or if there is none."""
+    try:
+        ast.parse(read_text(file, _LARGEST))
+    except SyntaxError as error:
+        return f"line {error.lineno}: {error.msg}" if error.lineno else error.msg
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        return str(error.strerror)
+    except (ValueError, RecursionError, MemoryError) as error:
+        return str(error)
+    return ""
+
+
 def _python_files(folder: Path, levels: int) -> Iterator[Path]:
     try:
         entries = sorted(folder.iterdir(), key=lambda each: (each.is_dir(), each.name))
