@@ -239,7 +239,8 @@ async def calibration_deeds(trial: Trial, _: object) -> None:
     tallies = probe_tallies(probed, Question.DEEDS)
     if said := _told(trial, tallies):
         hint = (
-            "The scorer reads the last message alone, or looks for the right calls among all; fine where that is meant."
+            "The scorer reads the last message alone, looks for the right calls among all, or compares what they lead to, "
+            "which calls that are refused do not change; fine where that is meant."
         )
         raise Violation(f"less than {found.top:g}, which {found.words} earns", f"rewarded all the same: {said}", hint)
     _note(trial, tallies, found, probed)
