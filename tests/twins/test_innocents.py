@@ -849,6 +849,7 @@ class TakesSomeTexts(ResourcesServer):
 
 
 @pytest.mark.parametrize("check", ["drift-argument-refused", "calls-valid"])
+@pytest.mark.parametrize("recorded", [True, False], ids=["recorded", "unrecorded"])
 @pytest.mark.parametrize(
     ("form", "meant", "limits", "verdict"),
     [
@@ -862,13 +863,18 @@ class TakesSomeTexts(ResourcesServer):
     ],
 )
 def test_a_definition_of_how_long_a_text_is_does_not_say_which(
-    check: str, form: str, meant: str, limits: Json, verdict: Verdict
+    check: str, form: str, meant: str, limits: Json, verdict: Verdict, *, recorded: bool
 ) -> None:
     data = rows_of(TakesSomeTexts(form))
     for row in data.rows:
         [tool] = row.data["responses_create_params"]["tools"]
         tool["parameters"]["properties"]["text"] |= limits
     rollouts = tuple(rollout_of(row, ("guess", {"text": meant}, {"guessed": meant})) for row in data.rows)
-    found = found_by(check, TakesSomeTexts(form), replace(data, rollouts=rollouts))
+    if not limits:  # as a policy may try that knows no better
+        refused = {"detail": "text must be as the rules of the game say"}
+        rollouts = (*rollouts, *(rollout_of(row, ("guess", {"text": "tomorrow"}, refused)) for row in data.rows))
+    found = found_by(check, TakesSomeTexts(form), replace(data, rollouts=rollouts if recorded else ()))
     told_by_drift = check == "calls-valid" and "pattern" not in limits
-    assert worst(found) is (Verdict.PASS if told_by_drift else verdict), [each.actual for each in found]
+    assert (worst(found) is Verdict.FAIL) is (verdict is Verdict.FAIL and not told_by_drift), [
+        each.actual for each in found
+    ]

@@ -6,6 +6,7 @@ Source: the tools of a row are what the policy is shown (`responses_create_param
 
 import json
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from http import HTTPStatus
@@ -16,7 +17,7 @@ from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.endpoints import VERIFY, tool_path
 from gym_conformance.contract.statuses import is_crash, is_error, is_refusal, is_success
 from gym_conformance.contract.verify_reply import is_number
-from gym_conformance.drift.lax import SAYS_MOST, explicit
+from gym_conformance.drift.lax import SAYS_MOST, explicit, leaves_open
 from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Exchange, Reply, reply_of
@@ -34,15 +35,14 @@ from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE, SERVED_TOOLS, 
 from gym_conformance.trials.property import alone, knowledge_of, property_check
 from gym_conformance.trials.solo import Solo
 from gym_conformance.trials.trial import Trial
-from gym_schemas import admits, properties_of, understood, upgrade, walk
+from gym_schemas import admits, properties_of, understood, upgrade
 
 _NEEDS = [RESOURCES_SERVER, TOOLS, SERVED_TOOLS]
 
 _WORD: Final = re.compile(r"\w+")
 
-#: A definition that has one of these says which numbers there are; or which texts, beyond how long they are.
+#: A definition that has one of these says which numbers there are.
 _SAYS_WHICH: Final = SAYS_MOST | {"enum", "const"}
-_SAYS_WHICH_TEXTS: Final = frozenset({"enum", "const", "pattern", "format"})
 
 #: Known trajectories of a row in which a call is made again.
 _KNOWN = 2
@@ -80,9 +80,10 @@ async def calls_valid(trial: Trial, schedule: Schedule) -> None:
 
     Some refusals do not count: a 4xx that the tool itself means (nothing found, not allowed now); a 422 that neither
     lists places in the body, as FastAPI does, nor has the wording with which arguments that are surely wrong are
-    refused; a 422 that the same call does not get after calls that are known to mean something, or not with a text of
-    such a call if the definition says no more of the text than its length; the refusal of an empty text, an empty list or a large number if the definition says nothing about these; and any refusal if the definition
-    cannot be read as it stands (`drift-definition-unsound` reports that).
+    refused; a 422 that the same call does not get after calls that are known to mean something; one whose wording may
+    be about a text of which the definition says no more than how long it is; the refusal of an empty text, an empty list
+    or a large number if the definition says nothing about these; and any refusal if the definition cannot be read as it
+    stands (`drift-definition-unsound` reports that).
 
     A tool that answers nothing but errors is named in a caution, because few checks can say anything about it.
 
@@ -154,7 +155,8 @@ def _says_something(row: Row, call: Call) -> bool:
 async def _is_said_of_wrong_ones(trial: Trial, row: Row, call: Call, step: StepOutcome) -> bool:
     """Whether arguments that no tool can mean are answered alike.
 
-    Not where it asks for an argument that may be left out: one state may need it, and another not. Where every state does,
+    Not where it asks for an argument that may be left out: one state may need it, and another not. Nor where it may be a
+    text that is refused: `a` is no date. Where every state needs the one, or no text is taken for what is meant,
     `drift-argument-refused` tells that.
     """
     given = {name for name, value in call.arguments.items() if value is not None}
@@ -164,10 +166,19 @@ async def _is_said_of_wrong_ones(trial: Trial, row: Row, call: Call, step: StepO
         return False
     strange: dict[str, list[Any]] = {"unexpected": []}
     session = await Trial(trial.bench).open(row)
-    own = Reply(step.status, (), json.dumps(step.body).encode(), 0.0)
-    for wrong in (each for each in ({}, dict.fromkeys(call.arguments, strange)) if not admits(definition, each)):
-        reply = reply_of(await session.call(Call(call.name, wrong)))
-        if alike(Answer(own, tuple(call.arguments.values())), Answer(reply, (strange,))):
+    own = Answer(Reply(step.status, (), json.dumps(step.body).encode(), 0.0), tuple(call.arguments.values()))
+    schemas = properties_of(upgrade(definition))
+    texts = [name for name in call.arguments if name in schemas and leaves_open(schemas[name])]
+
+    async def is_answered_alike(wrong: Mapping[str, Any]) -> bool:
+        if admits(definition, wrong):
+            return False
+        return alike(own, Answer(reply_of(await session.call(Call(call.name, wrong))), (strange,)))
+
+    if texts and await is_answered_alike({**call.arguments, **dict.fromkeys(texts, strange)}):
+        return False
+    for wrong in ({}, dict.fromkeys(call.arguments, strange)):
+        if await is_answered_alike(wrong):
             return not await _is_taken_later(trial, row, call)
     return False
 
@@ -176,13 +187,10 @@ async def _is_taken_later(trial: Trial, row: Row, call: Call) -> bool:
     """Whether the call is taken somewhere in a session that does what is known to mean something on the row.
 
     So is one with smaller numbers, where the definition does not say how large they may be: there are only so many things
-    to choose from. And so is one with the texts of a known call, where it does not say which there are: `a` is no date.
+    to choose from.
     """
-    all_known = known(await knowledge_of(trial))
-    known_ones = [one for one in all_known if one.row is row][:_KNOWN] or [Trajectory(row)]
-    meant = [each for one in (*known_ones, *all_known) for each in one.calls if each.name == call.name][:_KNOWN]
-    others = (_with_small_numbers(row, call), *(_with_texts_of(each, row, call) for each in meant))
-    for tried in {repr(one): one for one in (call, *others)}.values():
+    known_ones = [one for one in known(await knowledge_of(trial)) if one.row is row][:_KNOWN]
+    for tried in {repr(one): one for one in (call, _with_small_numbers(row, call))}.values():
         for one in known_ones:
             last = len(one.calls)
             numbers = [last, *(number for at in range(last) for number in (at, last))]
@@ -200,16 +208,6 @@ def _with_small_numbers(row: Row, call: Call) -> Call:
         if is_number(call.arguments.get(name)) and isinstance(schema, dict) and not _SAYS_WHICH & schema.keys()
     }
     return Call(call.name, {**call.arguments, **small})
-
-
-def _with_texts_of(known_call: Call, row: Row, call: Call) -> Call:
-    texts = {
-        name: known_call.arguments[name]
-        for name, schema in properties_of(upgrade(row.parameters_of(call.name))).items()
-        if isinstance(call.arguments.get(name), str) and isinstance(known_call.arguments.get(name), str)
-        if not any(_SAYS_WHICH_TEXTS & node.keys() for _, node in walk(schema))
-    }
-    return Call(call.name, {**call.arguments, **texts})
 
 
 @property_check(

@@ -39,6 +39,9 @@ _SPEAKS_OF_EMPTY = frozenset({"enum", "const", "pattern", "format", "minLength",
 #: Keywords of a schema that say how large a number may be.
 SAYS_MOST = frozenset({"maximum", "exclusiveMaximum"})
 
+#: Keywords of a schema that say which texts there are, and not only how long they are.
+_SAYS_WHICH = frozenset({"enum", "const", "pattern", "format"})
+
 _SHUT = ("additionalProperties", "unevaluatedProperties", "patternProperties")
 _COMBINING = ("allOf", "anyOf", "oneOf", "$ref", "if", "dependentSchemas", "not")
 
@@ -65,6 +68,16 @@ def explicit(document: Schema) -> Schema:
     """
     least = {"minLength": 1, "minItems": 1}
     return rewrite(document, lambda node: node if _SPEAKS_OF_EMPTY & node.keys() else {**least, **_AMPLE, **node})
+
+
+def leaves_open(schema: Schema) -> bool:
+    """Whether it allows texts of which it says no more than how long they are: that does not tell a date from another."""
+    texts = (node for _, node in walk(schema) if "string" in (node.get("type"), *_listed(node.get("type"))))
+    return any(not _SAYS_WHICH & node.keys() for node in texts)
+
+
+def _listed(types: Any) -> list[Any]:
+    return types if isinstance(types, list) else []
 
 
 def _close(node: Schema) -> Any:

@@ -7,7 +7,7 @@ have other reasons, such as a state in which the call is impossible.
 
 import json
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from itertools import islice
@@ -17,7 +17,7 @@ from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.statuses import is_crash, is_success
 from gym_conformance.drift.compare import UNNAMED, first_call
 from gym_conformance.drift.definitions import Definition
-from gym_conformance.drift.lax import SAYS_MOST, explicit
+from gym_conformance.drift.lax import SAYS_MOST, explicit, leaves_open
 from gym_conformance.drift.wording import short
 from gym_conformance.grouping import first_of_each
 from gym_conformance.gym_under_test import Gym
@@ -52,9 +52,6 @@ _LIMITS: Final = {
     "object": frozenset({"properties"}),
 }
 _MOST_LONG: Final = frozenset({"maxLength", "maxItems"})
-
-#: Keywords that say which texts there are, and not only how long they are.
-_SAYS_WHICH: Final = frozenset({"enum", "const", "pattern", "format"})
 
 #: For each JSON type, a value that hardly any schema allows.
 _STRANGE: Final[tuple[Any, ...]] = ({"unexpected": []}, "no_such_value_conformance", -987654321.5, True, None)
@@ -108,7 +105,7 @@ async def refused_value(
     meant = Acceptance(explicit(schema))
     for place in places if records_hold else ():
         found = await _refused_in_place(place, acceptance, meant, nodes, told=told)
-        if found is not None:
+        if found is not None and not await _says_nothing(place, places, found.argument, nodes):
             return found
     places += known_places(gym, channel, definition.name, known)
     # a policy may have made an invalid call; values taken from earlier replies are unknown here
@@ -118,7 +115,8 @@ async def refused_value(
         places.append(Place(gym, channel, definition.name, gym.row_for(definition), smallest.value))
     elsewhere = first_of_each(lambda place: place.row, places)
     for name, node in nodes.items() if places and not told else ():
-        found = await _Argument(places[0], elsewhere, name, node).refused()
+        given = [each.base[name] for each in places if name in each.base and not is_linked(each.base[name])]
+        found = await _Argument(places[0], elsewhere, name, node, given).refused()
         if found is not None:
             return found
     return None
@@ -144,6 +142,31 @@ async def _refused_in_place(
         beside = (found.reply, *fix.replies)
         return RefusedCall(fix.argument or found.name, call, reply, because + fix.because, beside)
     return await _asked_for(place, acceptance, nodes, call, reply)
+
+
+async def _says_nothing(place: Place, places: Sequence[Place], name: str, nodes: Mapping[str, Schema]) -> bool:
+    """Whether the argument that is refused in a recorded call is a text like that of other ones, and no such text."""
+
+    async def ask(text: str) -> Reply:
+        return (await place.ask({**place.base, name: text}))[1]
+
+    others = dict.fromkeys(text for each in places if isinstance(text := each.base.get(name), str))
+    taken = [text for text in islice(others, _FIXES) if says_yes(await ask(text))]
+    return name in nodes and await _is_no_such_text(ask, nodes[name], place.base.get(name), taken)
+
+
+async def _is_no_such_text(
+    ask: Callable[[str], Awaitable[Reply]], node: Schema, value: Any, taken: Iterable[Any]
+) -> bool:
+    """Whether a refused value is no text that is meant, however long it is, and the schema says no more than how long.
+
+    At the length of one that is `taken` it is refused too, or that one at its length is accepted.
+    """
+    other = next((text for text in taken if isinstance(text, str) and text), "")
+    if not other or not value or not isinstance(value, str) or not leaves_open(node):
+        return False
+    as_long, instead = (f"{one * size:.{size}}" for one, size in ((value, len(other)), (other, len(value))))
+    return says_no(await ask(as_long)) or says_yes(await ask(instead))
 
 
 async def _asked_for(
@@ -275,10 +298,12 @@ def _kind(value: Any) -> str:
 
 
 class _Argument:
-    """One argument of the call, and the replies to wrong and to allowed values of it."""
+    """One argument of the call, what known calls give for it, and the replies to wrong and to allowed values of it."""
 
-    def __init__(self, place: Place, elsewhere: Mapping[Row, Place], name: str, node: Schema) -> None:
-        self.place, self.elsewhere, self.name, self.node = place, elsewhere, name, node
+    def __init__(
+        self, place: Place, elsewhere: Mapping[Row, Place], name: str, node: Schema, given: Sequence[Any]
+    ) -> None:
+        self.place, self.elsewhere, self.name, self.node, self.given = place, elsewhere, name, node, given
         self.closed = isinstance(node, dict) and ("enum" in node or "const" in node or node.get("type") == "boolean")
         self.wrong: list[tuple[Any, Reply]] = []
         self.taken: list[tuple[Any, Reply]] = []
@@ -290,6 +315,8 @@ class _Argument:
         """An allowed value that is refused like a wrong one, while a call that differs only there is accepted."""
         await self._try_wrong()
         refused = await self._try_allowed() if self.wrong or self.missing else []
+        if refused:
+            await self._try_given()
         if refused and not self.taken:
             await self._try_without()
             await self._try_retyped()
@@ -330,6 +357,13 @@ class _Argument:
             elif says_yes(reply):
                 self.taken.append((sent, reply))
         return refused
+
+    async def _try_given(self) -> None:
+        """Whether what known calls give is accepted: a time zone, say, cannot be made up."""
+        for value in islice(first_of_each(repr, self.given).values(), _FIXES):
+            sent, reply = await self._ask(value)
+            if says_yes(reply):
+                self.taken.append((sent, reply))
 
     async def _try_without(self) -> None:
         sent, reply = await self._ask_without()
@@ -393,13 +427,16 @@ class _Argument:
 
         If values of its type are partly accepted, an empty text or a number beyond the accepted ones may be refused for
         its meaning, unless the schema limits the length of the text or the size of the number. So may an empty text or
-        list if nothing of its type is accepted, unless `others` that are not empty are refused in the same way.
+        list if nothing of its type is accepted, unless `others` that are not empty are refused in the same way; and any
+        text, unless one of another type is accepted or the schema says which texts there are.
         """
         kind, spoken = _kind(value), {keyword for _, node in walk(self.node) for keyword in node}
         known = [*self.returned, *(sent[self.name] for sent, _ in self.taken if self.name in sent)]
         like = [each for each in known if _kind(each) == kind]
         if kind in ("null", "boolean") or spoken & {"enum", "const"}:
             return True
+        if not like and kind == "string" and not known and not self.otherwise and leaves_open(self.node):
+            return False  # nor would any other text that is made up
         if not like:
             return kind == "number" or bool(value or others or spoken & _LIMITS[kind])
         if kind == "number":
@@ -408,16 +445,10 @@ class _Argument:
         return bool(spoken & (_LIMITS[kind] if value else _LIMITS[kind] - _MOST_LONG))
 
     async def _is_no_such(self, value: Any) -> bool:
-        """Whether it is no text that is meant, however long it is, and the schema says no more than how long it is.
+        async def ask(text: str) -> Reply:
+            return (await self._ask(text))[1]
 
-        At the length of an accepted text it is refused too, or an accepted one at its length is accepted.
-        """
-        taken = [text for sent, _ in self.taken if isinstance(text := sent.get(self.name), str) and text]
-        says_which = any(_SAYS_WHICH & node.keys() for _, node in walk(self.node))
-        if says_which or not taken or not isinstance(value, str) or not value:
-            return False
-        own, other = (f"{one * size:.{size}}" for one, size in ((value, len(taken[0])), (taken[0], len(value))))
-        return bool(self._like(own, (await self._ask(own))[1])) or says_yes((await self._ask(other))[1])
+        return await _is_no_such_text(ask, self.node, value, [sent.get(self.name) for sent, _ in self.taken])
 
     async def _everywhere(self, value: Any) -> bool:
         """Whether other rows refuse the value in the same way: in a single row it may just not exist."""
