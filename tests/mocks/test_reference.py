@@ -144,6 +144,16 @@ def test_bad_bodies_are_refused_and_the_session_goes_on(client: httpx.Client, pa
     assert client.cookies == before
 
 
+def test_numbers_that_are_too_large_to_sum_up_are_left_out(client: httpx.Client) -> None:
+    """Where nemo-gym answers 500."""
+    replies: list[dict[str, object]] = [
+        {"reward": 1.0, "huge": 1e308, "long": 10**400},
+        {"reward": 0.0, "huge": 1e308, "long": 10**400},
+    ]
+    summed = client.post("/aggregate_metrics", json={"verify_responses": replies})
+    assert summed.json()["key_metrics"] == {"mean/reward": 0.5}
+
+
 def test_the_cookie_of_any_reply_keeps_the_session(url: str) -> None:
     """The default agent replaces its cookies with those of each reply."""
     with httpx.Client(base_url=url) as client:

@@ -1,7 +1,8 @@
 """`/aggregate_metrics`: what nemo-gym's RewardProfiler computes with pandas, in plain Python.
 
 Reference: compute_aggregate_metrics and RewardProfiler (nemo_gym/reward_profile.py, 0.4.0). One thing
-differs: two responses of the same rollout key are both counted, where nemo-gym answers 500.
+differs: two responses of the same rollout key are both counted, and numbers that no float's square holds are not,
+where nemo-gym answers 500.
 """
 
 import statistics
@@ -11,6 +12,7 @@ from typing import Any
 
 TASK = "_ng_task_index"
 ROLLOUT = "_ng_rollout_index"
+LARGEST = 1e100  # of a number that is counted: sums and squares of larger ones are no floats
 
 Numbers = dict[str, float]
 
@@ -83,7 +85,7 @@ def _numbers(response: Mapping[str, Any]) -> Numbers:
     return {
         name: int(value) if isinstance(value, bool) else value
         for name, value in fields.items()
-        if isinstance(value, int | float) and name not in {TASK, ROLLOUT}
+        if isinstance(value, int | float) and abs(value) <= LARGEST and name not in {TASK, ROLLOUT}
     }
 
 
