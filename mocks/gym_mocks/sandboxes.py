@@ -7,7 +7,7 @@ import base64
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -21,6 +21,15 @@ _ENDLESS: Final = 8 << 20
 
 #: Commands that are remembered, and bytes of what is uploaded in all.
 _COMMANDS, _UPLOADED = 10_000, 64 << 20
+
+#: The texts that an operation needs.
+_NEEDED: Final = {
+    "exec": ("id", "command"),
+    "upload": ("path", "content"),
+    "download": ("path",),
+    "status": ("id",),
+    "close": ("id",),
+}
 
 
 class SandboxFault(StrEnum):
@@ -144,35 +153,59 @@ class Sandboxes:
         match operation:
             case "create":
                 self.made.append(f"sandbox-{next(self._numbers)}")
-                self.files |= {path: str(content).encode() for path, content in given.get("files", {}).items()}
+                files = given.get("files", {}).items()
+                self.files |= {path: str(content).encode(errors="replace") for path, content in files}
                 return {"id": self.made[-1]}
             case "exec":
                 if len(self.commands) < _COMMANDS:
                     self.commands.append((given["id"], given["command"]))
                 return vars(_RESULTS.get(self.fault) or self.run(given["command"]))
             case "upload":
-                content = base64.b64decode(given["content"])
-                if sum(map(len, self.files.values())) + len(content) < _UPLOADED:
-                    self.files[given["path"]] = content
+                return self._kept(given["path"], given["content"])
             case "download":
-                if (found := self.files.get(given["path"])) is None:
-                    return {"raise": "file", "message": f"no such file: {given['path']}"}
-                return {"content": base64.b64encode(found).decode()}
+                found, missing = self.files.get(given["path"]), f"no such file: {given['path']}"
+                return _no_file(missing) if found is None else {"content": base64.b64encode(found).decode()}
             case "status":
                 return {"status": "stopped" if self.closing[str(given["id"])] else "running"}
         return {}
+
+    def _kept(self, path: str, encoded: str) -> dict[str, Any]:
+        try:
+            content = base64.b64decode(encoded)
+        except ValueError:
+            return _no_file("the content is no base64")
+        if sum(map(len, self.files.values())) + len(content) < _UPLOADED:
+            self.files[path] = content
+        return {}
+
+
+def _no_file(why: str) -> dict[str, Any]:
+    return {"raise": "file", "message": why}
 
 
 def _handler(answer: Callable[[str, dict[str, Any]], dict[str, Any]]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            given = json.loads(self.rfile.read(int(self.headers.get("content-length", "0"))))
-            body = json.dumps(answer(self.path[1:], given)).encode()
-            self.send_response(200)
+            operation = self.path[1:]
+            given = self.given(_NEEDED.get(operation, ()))
+            reply = {"detail": "the provider sends no such request"} if given is None else answer(operation, given)
+            body = json.dumps(reply).encode()
+            self.send_response(400 if given is None else 200)
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
+
+        def given(self, needed: Sequence[str]) -> dict[str, Any] | None:
+            """The request's JSON object with the texts that are needed; None where it is no such thing, or too large."""
+            try:
+                length = int(self.headers.get("content-length", "0"))
+                given = json.loads(self.rfile.read(length)) if 0 <= length <= 2 * _UPLOADED else None
+            except (ValueError, RecursionError):
+                return None
+            if not (isinstance(given, dict) and isinstance(given.get("files", {}), dict)):
+                return None
+            return given if all(isinstance(given.get(name), str) for name in needed) else None
 
         def log_message(self, *_: Any) -> None:
             """Say nothing."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import httpx
 import pytest
 
 from gym_conformance.checks.registry import LAUNCHED
@@ -23,6 +24,27 @@ from gym_mocks.sandboxes import CommandResult, Sandboxes, SandboxFault
 from tests.twins.judging import ended, running, telling
 
 OF_SANDBOXES = [check for check in LAUNCHED if check.section == "sandbox"]
+
+
+@pytest.mark.parametrize(
+    ("operation", "body"),
+    [
+        ("exec", b"{}"),
+        ("exec", b'{"id": "a", "command": 5}'),
+        ("create", b'{"files": 5}'),
+        ("close", b"[" * 100_000),
+        ("status", b"\xff"),
+        ("download", b"null"),
+    ],
+)
+def test_what_the_provider_would_not_send_is_refused(operation: str, body: bytes) -> None:
+    with Sandboxes() as sandboxes:
+        assert httpx.post(f"{sandboxes.url}/{operation}", content=body).status_code == 400
+        assert httpx.post(f"{sandboxes.url}/create", content=b'{"files": {"a": "\\ud800"}}').json() == {
+            "id": "sandbox-1"
+        }
+        broken = httpx.post(f"{sandboxes.url}/upload", json={"path": "b", "content": "a"}).json()
+        assert broken["message"] == "the content is no base64"
 
 
 @pytest.fixture
