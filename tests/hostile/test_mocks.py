@@ -113,8 +113,29 @@ def test_a_body_that_breaks_off_is_no_request() -> None:
     assert asyncio.run(read_request(scope, receive)) is None
 
 
-def test_choices_have_room_together(urls: dict[str, str]) -> None:
-    asked = {"messages": [{"role": "user", "content": "x y " * 20_000}], "n": 128}
-    refused = httpx.post(f"{urls['policy']}/v1/chat/completions", json=asked)
+LONG = "x y " * 20_000
+
+
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": LONG}], "n": 128}),
+        ("/v1/completions", {"prompt": ["a b c d e f g"] * 4_096, "n": 128, "logprobs": 0}),
+        ("/v1/completions", {"prompt": [7] * 150_000, "prompt_logprobs": 1, "n": 8}),
+        ("/generate", {"text": LONG, "return_logprob": True, "token_ids_logprob": [*range(1_000)]}),
+        ("/generate", {"text": LONG, "logprob_start_len": 0, "token_ids_logprob": [*range(1_000)]}),
+    ],
+)
+def test_a_reply_has_an_end(path: str, asked: dict[str, Any], urls: dict[str, str]) -> None:
+    """A small request that asks for much more: a reply of hundreds of MB, and ten times as much in memory."""
+    refused = httpx.post(f"{urls['policy']}{path}", json=asked, timeout=60)
     assert refused.status_code == 400
-    assert refused.json()["error"]["message"].startswith("n: 128 choices would have more than")
+    assert refused.json()["error"]["message"].startswith("the reply would have more than 4,194,304 values: ")
+
+
+def test_a_stream_that_repeats_what_was_said_has_an_end(urls: dict[str, str]) -> None:
+    """Each of SGLang's chunks has all so far, so that their number counts twice."""
+    asked = {"text": LONG[:16_000], "stream": True, "return_logprob": True}
+    streamed = httpx.post(f"{urls['policy']}/generate", json=asked, timeout=60)
+    assert streamed.text.count("data: ") < 100
+    assert len(streamed.content) < 10_000_000

@@ -1,5 +1,6 @@
 """What goes wrong on purpose, and only where it should."""
 
+import json
 import time
 from typing import Any
 
@@ -90,6 +91,29 @@ def test_json_that_is_none(policy: FakePolicy, client: httpx.Client) -> None:
     reply = client.post("/v1/responses", json=BODY)
     with pytest.raises(ValueError, match="Expecting"):
         reply.json()
+
+
+def is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("path", ["/v1/responses", "/v1/chat/completions", "/generate"])
+def test_one_event_of_a_stream_is_none(policy: FakePolicy, client: httpx.Client, path: str) -> None:
+    policy.fail(PolicyFault("invalid_json"))
+    asked = {"text": "hi"} if path == "/generate" else BODY
+    lines = client.post(path, json=asked | {"stream": True}).text.splitlines()
+    events = [line.removeprefix("data: ") for line in lines if line.startswith("data: {")]
+    [broken] = [event for event in events if not is_json(event)]
+    assert is_json(broken + "}")
+
+
+def test_an_error_has_the_code_by_which_clients_know_it(policy: FakePolicy, client: httpx.Client) -> None:
+    policy.fail(PolicyFault("status", status=400, code="context_length_exceeded", times=1))
+    assert client.post("/v1/responses", json=BODY).json()["error"]["code"] == "context_length_exceeded"
 
 
 def test_what_the_policy_says_is_changed(policy: FakePolicy, client: httpx.Client) -> None:

@@ -277,6 +277,9 @@ def test_a_teacher_scores_what_a_policy_said(client: httpx.Client) -> None:
     assert [token for _, token, _ in top["input_token_ids_logprobs"][1]] == named
     assert [one for one, *_ in top["input_token_ids_logprobs"][-1]][:2] == probabilities[:2]
     assert top["output_top_logprobs"] == top["output_token_ids_logprobs"] == []
+    told = client.post("/generate", json=body | {"return_text_in_logprobs": True}).json()["meta_info"]
+    texts = [text for *_, text in told["input_token_logprobs"]]  # as SGLang's own frontend chooses among answers
+    assert texts[1:] == [next(iter(each.values()))["decoded_token"] for each in others]
     completed = client.post("/v1/completions", json={"prompt": ids, "prompt_logprobs": 0}).json()
     assert completed["choices"][0]["prompt_logprobs"] == read["prompt_logprobs"]
     chat = client.post("/v1/chat/completions", json={"messages": [], "prompt_logprobs": 0}).json()

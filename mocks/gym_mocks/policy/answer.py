@@ -1,5 +1,6 @@
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from hashlib import blake2b
 from time import time
 from typing import Any, Literal
@@ -7,6 +8,8 @@ from typing import Any, Literal
 from gym_mocks.policy.conversation import MARK, PolicyRequest, RawPrompt, sent_back
 from gym_mocks.policy.items import Turn, written
 from gym_mocks.policy.tokens import TokenFields, Tokenizer, TurnTokens, tokens_of
+
+SCORED = 4  # values that a token has with its log probability
 
 
 @dataclass(frozen=True)
@@ -120,6 +123,27 @@ class PolicyAnswer:
         return bool(self.request.body.get("echo"))
 
     @property
+    def values(self) -> int:
+        """About how many values the reply holds beyond what the request and the turn do: further choices, log probabilities."""
+        asked = {**self.request.body, **self.sampling}
+        scored = any("logprob" in name and value is not None and value is not False for name, value in asked.items())
+        prompt, said = len(self.tokens.prompt), len(self.tokens.generation)
+        named = (said if scored else 0) + (prompt if self.prompt_is_scored else prompt - self.scored_from)
+        return (self.count - 1) * (prompt + said) + self.count * named * SCORED * (1 + len(self.named_ids))
+
+    @property
+    def scored_from(self) -> int:
+        """The first of the prompt's tokens whose log probability SGLang is asked for; its length where none is."""
+        start = self.request.body.get("logprob_start_len") if self.request.api == "sglang" else None
+        length = len(self.tokens.prompt)
+        return min(start, length) if isinstance(start, int) and start >= 0 else length
+
+    @property
+    def named_ids(self) -> Sequence[int]:
+        """The ids whose log probabilities SGLang is asked for at each place."""
+        return (self.request.body.get("token_ids_logprob") or ()) if self.request.api == "sglang" else ()
+
+    @property
     def wants_usage(self) -> bool:
         """Whether a stream is to end with the usage."""
         return bool((self.request.body.get("stream_options") or {}).get("include_usage"))
@@ -139,7 +163,7 @@ class PolicyAnswer:
         others = bool(self.request.body.get("top_logprobs"))
         return [each | {"top_logprobs": [each] if others else []} for each in named]
 
-    @property
+    @cached_property
     def prompt_log_probs(self) -> list[tuple[int, float | None]]:
         """Each of the prompt's tokens with its log probability; the first follows nothing, and has none."""
         read = self.tokens.prompt
@@ -150,6 +174,11 @@ class PolicyAnswer:
         """How log probabilities name the generated tokens: by their texts, or as vLLM's clients ask, nemo-gym's vllm_model among them, by ids."""
         if self._named_by_ids:
             return [f"token_id:{token}" for token in self.tokens.generation]
+        return self.token_texts
+
+    @cached_property
+    def token_texts(self) -> list[str]:
+        """What each of the generated tokens stands for."""
         said = [text for item in sent_back(self.request.api, self.turn) for text in self.tokenizer.spelled(item)]
         named = [*said, self.tokenizer.decoded([self.tokenizer.end])]
         return named[self.begun : self.begun + len(self.tokens.generation)]
@@ -160,13 +189,14 @@ class PolicyAnswer:
         by_ids = self._named_by_ids or self.request.raw is None
         return [f"token_id:{token}" for token in self.tokens.prompt] if by_ids else self.prompt_texts
 
-    @property
+    @cached_property
     def prompt_texts(self) -> list[str]:
         """What each of the prompt's tokens stands for."""
         raw = self.request.raw
         if raw and not raw.as_ids:
             return self.tokenizer.spelled(raw.text)
-        return [self.tokenizer.decoded([each]) for each in self.tokens.prompt]
+        texts = {token: self.tokenizer.decoded([token]) for token in set(self.tokens.prompt)}
+        return [texts[token] for token in self.tokens.prompt]
 
     @property
     def _named_by_ids(self) -> bool:

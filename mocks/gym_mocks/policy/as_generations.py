@@ -16,6 +16,7 @@ from gym_mocks.policy.answer import PolicyAnswer, pieces
 from gym_mocks.policy.items import written
 
 STEP = 8  # tokens that each chunk of a stream adds, where it has tokens
+MOST_CHUNKS = 64  # of a stream whose chunks each have all that was said so far
 
 
 def completion(answer: PolicyAnswer) -> dict[str, Any]:
@@ -102,10 +103,13 @@ def prompt_log_probs(answer: PolicyAnswer) -> dict[str, Any]:
     """The prompt's log probabilities as vLLM writes them, where they are asked for, as by those who distil a teacher."""
     if not answer.prompt_is_scored:
         return {}
-    read = [
-        None if probability is None else {str(token): {"logprob": probability, "rank": 1, "decoded_token": text}}
-        for (token, probability), text in zip(answer.prompt_log_probs, answer.prompt_texts, strict=True)
-    ]
+    scored = [*zip(answer.prompt_log_probs, answer.prompt_texts, strict=True)]
+    entries = {  # each once: a long prompt has few different tokens
+        (token, text): {str(token): {"logprob": probability, "rank": 1, "decoded_token": text}}
+        for (token, probability), text in scored
+        if probability is not None
+    }
+    read = [None if probability is None else entries[token, text] for (token, probability), text in scored]
     return {"prompt_logprobs": read}
 
 
@@ -118,9 +122,10 @@ def sglang_generation(answer: PolicyAnswer) -> dict[str, Any] | list[dict[str, A
 def sglang_chunks(answer: PolicyAnswer) -> Iterator[dict[str, Any]]:
     """The same as a stream, which slime reads: each chunk has all that was said so far, as by SGLang's default."""
     length = len(answer.tokens.generation)
+    step = max(STEP, length // MOST_CHUNKS)
     for index in range(answer.count):
         place = {} if answer.count == 1 else {"index": index}
-        for so_far in (*range(STEP, length, STEP), length):
+        for so_far in (*range(step, length, step), length):
             yield _sglang_so_far(answer, so_far) | place
 
 
@@ -149,10 +154,8 @@ def sglang_meta_info(answer: PolicyAnswer, length: int) -> dict[str, Any]:
         "weight_version": "default",
     }
     if asked.get("return_logprob") or asked.get("logprobs"):
-        start = asked.get("logprob_start_len", -1)
-        read = answer.prompt_log_probs[start:] if isinstance(start, int) and start >= 0 else []
         meta |= _sglang_log_probs(answer, "output", answer.log_probs[:length])
-        meta |= _sglang_log_probs(answer, "input", read)
+        meta |= _sglang_log_probs(answer, "input", answer.prompt_log_probs[answer.scored_from :])
     if asked.get("return_routed_experts") and answer.made.routed_experts:
         numbers = array("i", _flat(_routed(answer, said, _place(asked.get("routed_experts_start_len")))))
         meta["routed_experts"] = b64encode(numbers.tobytes()).decode()
@@ -160,14 +163,24 @@ def sglang_meta_info(answer: PolicyAnswer, length: int) -> dict[str, Any]:
 
 
 def _sglang_log_probs(answer: PolicyAnswer, side: str, scored: Sequence[tuple[int, float | None]]) -> dict[str, Any]:
-    """Tokens' log probabilities; beside each, those of the likeliest, which is itself, and of the ids that a client names."""
+    """Tokens' log probabilities; beside each, those of the likeliest, which is itself, and of the ids that a client names.
+
+    With their texts where a client asks for them, as SGLang's own frontend does to choose among answers.
+    """
     asked = answer.request.body if answer.request.api == "sglang" else {}  # in a chat nobody asks for them
-    each = [[probability, token, None] for token, probability in scored]
+    texts: Sequence[str | None] = [None] * len(scored)
+    if with_texts := bool(asked.get("return_text_in_logprobs")):
+        read = answer.prompt_texts
+        texts = answer.token_texts[: len(scored)] if side == "output" else read[len(read) - len(scored) :]
+    each = [[one, token, text] for (token, one), text in zip(scored, texts, strict=True)]
     meta: dict[str, Any] = {f"{side}_token_logprobs": each}
     if asked.get("top_logprobs_num"):
         meta[f"{side}_top_logprobs"] = [None if entry[0] is None else [entry] for entry in each]
-    if wanted := asked.get("token_ids_logprob"):
-        named = [[one, token, None] for token, one in zip(wanted, answer.made.log_probs(wanted), strict=True)]
+    if wanted := answer.named_ids:
+        named = [
+            [one, token, answer.tokenizer.decoded([token]) if with_texts else None]
+            for token, one in zip(wanted, answer.made.log_probs(wanted), strict=True)
+        ]
         meta[f"{side}_token_ids_logprobs"] = [None if entry[0] is None else named for entry in each]
     return meta
 
@@ -206,10 +219,11 @@ def _log_probs(answer: PolicyAnswer) -> dict[str, Any]:
     names = [*(answer.prompt_names if answer.echoes else []), *answer.token_names]
     scored = [*(answer.prompt_log_probs if answer.echoes else []), *answer.log_probs]
     named = [(name, probability) for name, (_, probability) in zip(names, scored, strict=True)]
+    alone = {pair: dict([pair]) for pair in named}
     return {
         "tokens": names,
         "token_logprobs": [probability for _, probability in named],
-        "top_logprobs": [None if probability is None else {name: probability} for name, probability in named],
+        "top_logprobs": [None if pair[1] is None else alone[pair] for pair in named],
         "text_offset": [0, *accumulate(map(len, names))][:-1],
     }
 

@@ -48,7 +48,7 @@ ENGINE_INFO = ("/model_info", "/get_model_info", "/server_info", "/get_server_in
 COUNTED: dict[str, PolicyApi] = {"/v1/messages/count_tokens": "messages", "/v1/responses/input_tokens": "responses"}
 #: By which Anthropic's clients, whose tool runner asks for a thread that the server keeps, know that they must do without.
 THREADLESS = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
-MOST_TOKENS = 2**21  # of all choices together: with log probabilities some 200 MB
+MOST_VALUES = 2**22  # of a reply (`PolicyAnswer.values`): some 100 MB
 MAX_LENGTH = 131_072  # tokens: what clients are told; nothing is cut there
 #: What SGLang says of weights that it took; vLLM's clients read the status alone.
 ACCEPTED = {"success": True, "message": ""}
@@ -255,12 +255,10 @@ class FakePolicy(App):
         for fault in faults:
             if fault.kind == "status":
                 after = () if fault.retry_after is None else (("retry-after", f"{fault.retry_after:g}"),)
-                return _error(fault.status, fault.message, after), frozenset()
+                return _error(fault.status, fault.message, after, code=fault.code), frozenset()
         turn = distorted(await turn_by(ending(policy, self.max_turns), asked), faults)
         kinds = frozenset(fault.kind for fault in faults)
         answer = PolicyAnswer.of(asked, turn, self.tokenizer, self.made, token_fields=self.token_fields, kinds=kinds)
-        if answer.count > 1 and answer.count * len(answer.tokens.generation) > MOST_TOKENS:
-            raise HttpRefusal(400, f"n: {answer.count} choices would have more than {MOST_TOKENS:,} tokens together")
         return answer, kinds
 
     async def _models(self, _: HttpRequest) -> HttpReply:
@@ -342,6 +340,9 @@ def _reply_of(answered: Sequence[_Answered], shape: AnswerShape, *, joined: bool
     """One reply to all that one request asked; the first fault where one stands in an answer's place."""
     refusals = [answer for answer, _ in answered if isinstance(answer, HttpReply)]
     answers = [answer for answer, _ in answered if isinstance(answer, PolicyAnswer)]
+    if sum(answer.values for answer in answers) > MOST_VALUES:
+        fewer = "ask for fewer choices, prompts or log probabilities at once"
+        raise HttpRefusal(400, f"the reply would have more than {MOST_VALUES:,} values: {fewer}")
     kinds = frozenset[FaultKind]().union(*(struck for _, struck in answered))
     return refusals[0] if refusals else _rendered(answers, shape, kinds, joined=joined)
 
@@ -350,23 +351,30 @@ def _rendered(
     answers: Sequence[PolicyAnswer], shape: AnswerShape, kinds: frozenset[FaultKind], *, joined: bool
 ) -> HttpReply:
     if answers[0].request.body.get("stream"):
-        lines = [*shape.lines(answers[0])]  # of several prompts none is streamed
-        if "truncate" in kinds:
-            return HttpReply(200, _stream(lines[: len(lines) // 2]), EVENT_STREAM)
-        return HttpReply(200, _stream(lines, dropped="drop" in kinds), EVENT_STREAM)
+        lines = shape.lines(answers[0])  # of several prompts none is streamed
+        broken = kinds & {"drop", "truncate", "invalid_json"}
+        return HttpReply(200, _stream(_broken_off([*lines], broken) if broken else lines, kinds), EVENT_STREAM)
     replies = [shape.whole(answer) for answer in answers]
     body = to_json(shape.joined(replies) if joined else replies[0])
     if kinds & {"drop", "truncate"}:
         half, headers = body[: len(body) // 2], (("content-type", JSON), ("content-length", str(len(body))))
-        return HttpReply(200, _stream([half], dropped=True), headers)
+        return HttpReply(200, _stream([half], frozenset({"drop"})), headers)
     return HttpReply(200, body[:-1] if "invalid_json" in kinds else body, (("content-type", JSON),))
 
 
-async def _stream(lines: Sequence[bytes], *, dropped: bool = False) -> AsyncIterator[bytes]:
-    for line in lines[: len(lines) // 2 + 1] if dropped else lines:
+def _broken_off(lines: list[bytes], kinds: frozenset[FaultKind]) -> list[bytes]:
+    """The first half of a stream's lines, or all of them with an event in their middle that is no JSON."""
+    if kinds == {"invalid_json"}:
+        middle = (len(lines) - 1) // 2
+        return [*lines[:middle], lines[middle].rstrip()[:-1] + b"\n\n", *lines[middle + 1 :]]
+    return lines[: len(lines) // 2 + ("drop" in kinds)]
+
+
+async def _stream(lines: Iterable[bytes], kinds: frozenset[FaultKind] = frozenset()) -> AsyncIterator[bytes]:
+    for line in lines:
         yield line
         await asyncio.sleep(0)
-    if dropped:
+    if "drop" in kinds:
         raise Dropped
 
 
@@ -378,12 +386,13 @@ def _error(
     where: str = "",
     served: str = "",
     details: Mapping[str, Any] | None = None,
+    code: str | None = None,
 ) -> HttpReply:
     kind = "invalid_request_error" if status < HTTPStatus.INTERNAL_SERVER_ERROR else "server_error"
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         kind = "rate_limit_error"
     wrong = [detail] if isinstance(detail, str) else [f"{each['loc'][0]}: {each['msg']}" for each in detail]
-    error: dict[str, Any] = {"message": where + "; ".join(wrong) + served, "type": kind, "param": None, "code": None}
+    error: dict[str, Any] = {"message": where + "; ".join(wrong) + served, "type": kind, "param": None, "code": code}
     error |= {"details": details} if details else {}
     # Anthropic's clients know an error by its `type`: without it, Vercel's provider shows no message
     return HttpReply.json({"type": "error", "error": error, "detail": detail}, status, headers)

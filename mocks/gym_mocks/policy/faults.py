@@ -29,10 +29,11 @@ class PolicyFault:
 
     Attributes:
         kind: what goes wrong. `latency`: it waits first. `status`: an error is the reply. `drop`: the connection breaks
-            within the reply. `truncate`: a stream ends early, or a complete reply breaks off. `invalid_json`: the body ends
-            early. `cut`: the tokens ran out. `abort`: the engine was paused (finish reason `abort`); a text or token ids
-            are continued half the way, and from there when they come back. `no_tokens`: the turn has no generated token.
-            `no_token_fields`: the token fields are left out. The others change what the policy says.
+            within the reply. `truncate`: a stream ends early, or a complete reply breaks off. `invalid_json`: the body
+            ends early, or in a stream one event. `cut`: the tokens ran out. `abort`: the engine was paused (finish reason
+            `abort`); a text or token ids are continued half the way, and from there when they come back. `no_tokens`: the
+            turn has no generated token. `no_token_fields`: the token fields are left out. The others change what the
+            policy says.
         turn: the turn of a conversation, counted from 0, at which it happens; None for any.
         rate: its probability.
         route: the route that it happens on; None for any.
@@ -41,6 +42,7 @@ class PolicyFault:
         status: the HTTP status of an error.
         message: the text of an error.
         retry_after: seconds for the `Retry-After` header.
+        code: an error's code, by which clients know it: `context_length_exceeded`, say.
 
     Raises:
         ValueError: a value with which it could never happen.
@@ -55,6 +57,7 @@ class PolicyFault:
     status: int = 500
     message: str = "a fault on purpose"
     retry_after: float | None = None
+    code: str | None = None
 
     def __post_init__(self) -> None:
         check_fault(self, get_args(FaultKind))

@@ -126,7 +126,7 @@ class _MadeUp:
         return [*(["<think>"] if isinstance(said, Think) else []), *CHUNK.findall(said.text)]
 
     def _ids(self, text: str) -> tuple[int, ...]:
-        chunks = (crc32(chunk.encode(errors="surrogatepass")) for chunk in CHUNK.findall(text))
+        chunks = (crc32(chunk[0].encode(errors="surrogatepass")) for chunk in CHUNK.finditer(text))
         ids = (self._first + number % self._count for number in chunks)
         return tuple(number + (self._first <= self.end <= number) for number in ids)
 

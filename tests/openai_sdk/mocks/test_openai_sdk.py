@@ -4,8 +4,10 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import openai
 import pytest
+import respx
 from openai import AsyncOpenAI, OpenAI
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import Response, ResponseStreamEvent
@@ -188,3 +190,19 @@ def test_an_unknown_rollout_is_a_409(policy: FakePolicy, url: str) -> None:
     policy.script("other", ["x"])
     with OpenAI(base_url=url, api_key="k", max_retries=0) as client, pytest.raises(openai.ConflictError):
         client.responses.create(model="nobody", input="Weather?")
+
+
+def test_in_process_by_respx(policy: FakePolicy) -> None:
+    """What respx sees: not httpx2, on which the SDK is from 3.0 on; but the SDK takes a client of httpx."""
+    with respx.mock() as router, httpx.Client() as plain:
+        policy.mount(router, base_url="https://api.openai.com/v1")
+        client = OpenAI(api_key="k", http_client=plain, max_retries=0)
+        assert client.responses.create(model="weather", input="Weather?").output[1].type == "function_call"
+    assert policy.calls.count == 1
+
+
+def test_an_error_is_known_by_its_code(policy: FakePolicy, url: str) -> None:
+    policy.fail(PolicyFault("status", status=400, code="context_length_exceeded"))
+    with OpenAI(base_url=url, api_key="k") as client, pytest.raises(openai.BadRequestError) as error:
+        client.responses.create(model="m", input="x")
+    assert error.value.code == "context_length_exceeded"
