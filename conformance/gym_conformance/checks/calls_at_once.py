@@ -53,6 +53,8 @@ class AtOnce:
         if seconds is None:
             in_order = sent[::-1] if back else sent
             came = [StepOutcome.of_call(each, reply_of(await rollout.session.call(each))) for each in in_order]
+            # each reply in its call's place: a read may ask for what one of them gave
+            came = came[::-1] if back else came
         else:
             exchanges = await asyncio.gather(*map(rollout.session.call, sent))
             came = [StepOutcome.of_call(each, reply_of(one)) for each, one in zip(sent, exchanges, strict=True)]

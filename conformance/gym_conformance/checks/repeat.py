@@ -4,8 +4,11 @@ Source: nemo_gym/server_utils.py `request` sends again when a reply is lost (eve
 since 0.5.0 whether a verify needs the session.
 """
 
+import asyncio
 import json
+import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import combinations, compress
@@ -21,8 +24,8 @@ from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.before_and_after import reads_on
 from gym_conformance.trajectories.drawn import told_alike
 from gym_conformance.trajectories.execute import TrajectoryRun, beside, run, run_each
-from gym_conformance.trajectories.first import known_in_part
-from gym_conformance.trajectories.generate import trajectories
+from gym_conformance.trajectories.first import known_alone, known_in_part
+from gym_conformance.trajectories.generate import Knowledge, trajectories
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, varying, volatile
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
 from gym_conformance.trials.chance import beyond_chance
@@ -53,10 +56,42 @@ _PLAIN = 8
 
 #: Fresh sessions more, where each is told something else: of 24 worlds at least two are most likely the same.
 _WORLDS = 30
+
+#: Sessions in which what earns the most is done again, over so many times a search's seconds: a clock ticks meanwhile, and
+#: a count comes to a round number.
+_MANY, _LONGER = 60, 2.0
 _RANDOM = (
     "The environment, or a judge model that it asks, is random in a way that the row does not seed, the reward depends on the "
     "time that has passed, or state is kept from earlier sessions."
 )
+
+
+async def _expect_the_best_again(trial: Trial, knowledge: Knowledge) -> None:
+    """Require that what earns the most of what is known, and more than doing nothing, earns it each of many times.
+
+    Raises:
+        Violation: it does not, and no world of its own that a session has shown to the policy explains that.
+    """
+    seconds = _LONGER * trial.settings.search.profile.seconds
+    tried = [each.trajectories[0] for each in known_alone(knowledge)]
+    earned = [_number((await run(trial.gym, Channel(trial.gym.endpoint), one)).reward) for one in tried]
+    best = tried[earned.index(max(earned))] if tried else Trajectory(trial.gym.row)
+    idle = await run(trial.gym, Channel(trial.gym.endpoint), Trajectory(best.row))
+    if not tried or max(earned) <= _number(idle.reward):
+        return
+    channels, outcomes, end = list[Channel](), list[Outcome](), time.monotonic() + seconds
+    while len(outcomes) < _SESSIONS or (len(outcomes) < _MANY and time.monotonic() < end):
+        await asyncio.sleep(seconds / _MANY if outcomes else 0.0)
+        channels.append(Channel(trial.gym.endpoint))
+        outcomes.append(await run(trial.gym, channels[-1], best))
+    others = [at for at, one in enumerate(outcomes) if one.reward != outcomes[0].reward]
+    if others:
+        trial.channel.exchanges[:] = [*channels[0].exchanges, *channels[others[0]].exchanges]
+        trial.schedule = Schedule((best,))
+        with suppress(NotApplicable):  # worlds of their own
+            one, two = await _rewards_of_one_world(trial, best, outcomes)
+            differ = f"{len(others)} of {len(outcomes)} sessions earned something else than the first"
+            raise Violation(f"a reward of {one} each time", f"{two}; {differ}", _RANDOM)
 
 
 @property_check(
@@ -65,12 +100,16 @@ _RANDOM = (
     why="group-relative advantages compare rollouts of one row, so the environment's randomness is mistaken for merit.",
     needs=[RESOURCES_SERVER, SCORE],
     examples=lambda knowledge: alone(trajectories(knowledge)),
+    before=_expect_the_best_again,
 )
 async def repeat_deterministic(trial: Trial, schedule: Schedule) -> None:
     """Runs a trajectory in three fresh sessions; the statuses and the reward must be the same each time.
 
     Other contents of the replies may vary by design; repeat-replies says which do. If a world is drawn anew in each
     session and the policy is told about it, only the rewards of sessions that were told the same are compared.
+
+    First, what earns the most of what is known is done in up to 60 sessions, one after the other, for two seconds in the
+    quick profile: a reward may depend on the time of day, or on how many scores came before.
 
     Our inference. If the server declares its verify stateless, repeat-stateless requires this as a MUST.
     """
@@ -82,6 +121,10 @@ async def repeat_deterministic(trial: Trial, schedule: Schedule) -> None:
     if any(first.reward != other.reward for other in others):
         rewards = await _rewards_of_one_world(trial, schedule.trajectories[0], (first, *others))
         raise Violation(f"a reward of {rewards[0]} each time", f"{rewards[1]}", _RANDOM)
+
+
+def _number(reward: Any) -> float:
+    return reward if isinstance(reward, int | float) else 0.0
 
 
 async def _rewards_of_one_world(trial: Trial, trajectory: Trajectory, outcomes: Sequence[Outcome]) -> tuple[Any, Any]:

@@ -30,8 +30,8 @@ from gym_schemas import Way, scalars
 #: Recorded rollouts that are run to learn from.
 _RUNS = 4
 
-#: Rows for which a made-up trajectory is run to learn from.
-_MADE_UP = 2
+#: Rows for which a made-up trajectory is run to learn from, and others that are explored where a tool took no call on these.
+_MADE_UP, _FURTHER = 2, 4
 
 #: Rows whose scripted calls are made, and reads that follow each.
 _WRITTEN, _READS = 8, 3
@@ -64,7 +64,7 @@ async def learn(gym: Gym) -> Knowledge:
     graded = gym.kind is ServerKind.SINGLE_TURN  # its calls are only written down, never sent
     played_rows = () if graded else rows[:_MADE_UP]
     words = await known_arguments(gym, played_rows)
-    found = await _found(gym, played_rows, calls, words)
+    found = await _found(gym, () if graded else rows, calls, words)
     knowledge = Knowledge(
         rows=rows,
         answers={row: _answers(gym, row) for row in gym.rows or (gym.row,)},
@@ -198,13 +198,27 @@ def _written(gym: Gym, rows: Iterable[Row]) -> Iterator[Trajectory]:
 
 
 async def _found(
-    gym: Gym, rows: Iterable[Row], recorded: Iterable[Call], words: Mapping[str, Sequence[Any]]
+    gym: Gym, rows: Sequence[Row], recorded: Iterable[Call], words: Mapping[str, Sequence[Any]]
 ) -> list[Scouted]:
-    """What is found on rows with tools that no recorded rollout calls."""
+    """What is found on rows with tools that no recorded rollout calls; further rows count where they show another tool at work."""
     called = {call.name for call in recorded}
-    asked = [row for row in rows if not {tool.name for tool in row.tools} <= called]
     # one after the other: if sessions share state, one removes what another has just made
-    return [await scouted(gym, row, row.tools, words) for row in asked]
+    found = [
+        await scouted(gym, row, row.tools, words)
+        for row in rows[:_MADE_UP]
+        if not {tool.name for tool in row.tools} <= called
+    ]
+    for each in found:
+        called |= each.tools
+    end = time.monotonic() + _PATIENCE
+    for row in sorted(rows[_MADE_UP:], key=lambda row: -len({tool.name for tool in row.tools} - called))[:_FURTHER]:
+        if {tool.name for tool in row.tools} <= called or time.monotonic() > end:
+            continue
+        further = await scouted(gym, row, row.tools, words)
+        if further.crashing or further.tools - called:
+            found.append(further)
+            called |= further.tools
+    return found
 
 
 def _taken(found: Sequence[Scouted]) -> Iterator[Trajectory]:

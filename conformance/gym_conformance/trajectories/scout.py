@@ -54,6 +54,11 @@ class Scouted:
     ended: tuple[Trajectory, ...] = ()
     crashing: tuple[Trajectory, ...] = ()
 
+    @property
+    def tools(self) -> frozenset[str]:
+        """The tools that took a call."""
+        return frozenset(call.name for each in (self.taken, *self.ended) for call in each.calls)
+
 
 async def scouted(gym: Gym, row: Row, tools: Sequence[Tool], words: Mapping[str, Sequence[Any]]) -> Scouted:
     """Find calls that the tools accept, with references to earlier replies; `words` are known arguments by tool.
@@ -71,6 +76,8 @@ async def scouted(gym: Gym, row: Row, tools: Sequence[Tool], words: Mapping[str,
     # retry removals that had nothing to remove before something was added, and leave something behind afterwards
     if await scout.find_all([tool for tool in writes if not _adds(tool)]):
         await scout.repeat(writes)
+        if await scout.find_all(writes):  # a removal may have taken what another tool needs
+            await scout.repeat(writes)
     await scout.find_all(reads)  # a read may need what a write has created
     for tool in reads:
         await scout.go_on(tool)
