@@ -14,6 +14,7 @@ from gym_conformance.trajectories.trajectory import Reference, Schedule, Traject
 from gym_conformance.trials.bench import Bench
 from gym_conformance.trials.ending import Violation
 from gym_conformance.trials.trial import Trial
+from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import ResourcesServer
 from gym_mocks.wire import HttpReply, HttpRequest
 from tests.twins.cookies import CookieOnce
@@ -66,3 +67,17 @@ def test_a_crash_after_a_lost_session_is_laid_to_the_loss(check: str) -> None:
     (crash,) = found_by(check, CrashesWithoutSession())
     assert crash.cause is Cause.LOST_SESSION
     assert "set no cookie" in crash.hint
+
+
+class Elsewhere(ReferenceServer):
+    """A proxy that answers http with a redirect to https."""
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        return HttpReply(308, headers=(("location", f"https://gym.example{request.path}"),))
+
+
+def test_a_redirected_seed_is_laid_to_the_redirect() -> None:
+    """Not to a request model, which never saw the row."""
+    refused = found_by("seed-accepts-rows", Elsewhere())[0]
+    assert refused.actual == "status 308 to https://gym.example/seed_session"
+    assert refused.hint.startswith("It redirects")

@@ -9,7 +9,7 @@ from gym_conformance.calibration.reward_counts import RewardCounts
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies
-from gym_conformance.contract.statuses import is_crash, is_refusal, is_success
+from gym_conformance.contract.statuses import is_crash, is_redirect, is_refusal, is_success
 from gym_conformance.drift.tool_drift import Drift
 from gym_conformance.findings import LoadLevel, ProcessReading
 from gym_conformance.gym_under_test import BARE_ROW, Gym
@@ -162,6 +162,7 @@ def expect_status(reply: Reply, statuses: Iterable[int], hint: str) -> None:
     allowed = tuple(statuses)
     if reply.status not in allowed:
         cause = _LIMITED if reply.status == HTTPStatus.TOO_MANY_REQUESTS else hint
+        cause = _REDIRECTS if is_redirect(reply.status) else cause
         raise Violation("status " + " or ".join(map(str, allowed)), describe(reply), cause)
 
 
@@ -171,6 +172,7 @@ def expect_success(reply: Reply, hint: str) -> None:
         expect_status(reply, [HTTPStatus.OK], hint)
 
 
+_REDIRECTS = "It redirects, which clients do not follow: give the server's own URL, without a proxy that sends them elsewhere; see seed-no-redirects."
 _LIMITED = (
     "Requests are limited by address or in total: the rollouts of a batch come from one address, hundreds at once."
 )
@@ -211,5 +213,7 @@ def expect_object(reply: Reply, hint: str) -> dict[str, Any]:
 
 
 def describe(reply: Reply) -> str:
-    """A reply in one line: its status and body."""
+    """A reply in one line: its status and body, or where it redirects to."""
+    if is_redirect(reply.status) and (place := reply.header("location")):
+        return f"status {reply.status} to {place}"
     return f"status {reply.status}, body {reply.text}" if reply.body else f"status {reply.status}, no body"
