@@ -3,10 +3,12 @@
 from typing import Any
 
 import pytest
+from pydantic import Field
 
 from gym_conformance.findings import Verdict
 from gym_conformance.testing import judge
 from gym_mocks.resources import ResourcesServer, TaskRow, last_text
+from gym_mocks.wire import HttpRefusal
 
 
 class Question(TaskRow):
@@ -39,3 +41,47 @@ def test_rows_that_differ_only_by_id_are_one_task(second: dict[str, Any], verdic
     ]
     [finding] = judge(SERVER, "seed-reads-row", rows)
     assert finding.verdict is verdict, finding
+
+
+class Journey(TaskRow):
+    """Where to travel, in this order, and the places of the row's map."""
+
+    route: list[str]
+    way: list[str] = Field(default_factory=list)
+
+
+def town(*, kept: bool = False) -> ResourcesServer:
+    """Its map is the same for all rows, and only verify reads a route; where it is `kept`, its places are the first row's."""
+    places: list[str] = [] if kept else ["market", "castle", "garden", "harbour", "library", "station"]
+
+    def list_places() -> dict[str, list[str]]:
+        return {"places": places}
+
+    def travel(state: Journey, to: str) -> dict[str, str]:
+        if to not in places:
+            raise HttpRefusal(404, "no such place")
+        state.way.append(to)
+        return {"at": to}
+
+    def opened(row: Journey) -> Journey:
+        if not places:
+            places.extend(row.route)
+        return row.model_copy(deep=True)
+
+    def verify(state: Journey, row: Journey) -> float:
+        return float(state.way == row.route)
+
+    return ResourcesServer("town", tools=[list_places, travel], verify=verify, state=opened)
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_map_that_all_rows_share_is_no_row_of_another(kept: bool) -> None:
+    """It names what several rows name, and one that is kept from the first session what only that row does."""
+    routes = ["market", "castle", "garden"], ["harbour", "library", "market"], ["station", "castle", "harbour"]
+    server = town(kept=kept)
+    rows = [
+        {"responses_create_params": {"input": "Visit them.", "tools": server.declarations}, "route": route}
+        for route in routes
+    ]
+    [finding] = judge(server, "seed-reads-row", rows)
+    assert finding.verdict is (Verdict.FAIL if kept else Verdict.NOT_APPLICABLE), finding

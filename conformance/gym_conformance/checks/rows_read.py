@@ -54,7 +54,8 @@ async def seed_reads_row(trial: Trial, _: object) -> None:
     """Makes the same reads, and scores the same outputs, on up to four rows whose own fields differ in more than their ids.
 
     It is a violation if every reply and reward is the same for all rows although some outputs earn more than others, or
-    if replies in one row's session contain a text that only another row has. The outputs are recorded rollouts, made-up
+    if replies in one row's session contain a text that only another row has, and no two rows are needed to name what they
+    contain, as where a catalogue is the same for all. The outputs are recorded rollouts, made-up
     calls, and short texts from the rows, one of which may be the answer.
 
     Nothing can be said if all outputs earn the same and no reply contains a text of a row, since the row's task may
@@ -82,7 +83,7 @@ async def seed_reads_row(trial: Trial, _: object) -> None:
     earned = await _shared_rewards(trial, rows)
     if earned is None:
         return
-    shown = _text_of_another(rows, outcomes)
+    shown = _text_of_another(rows, outcomes) if _of_one_row(trial.gym.rows, outcomes) else None
     if len(earned) == 1 and shown is None:
         raise NotApplicable(f"all that was tried earns {earned[0]}, and no reply holds a text of a row")
     if shown is None and _drawn([outcomes[0], *again], by_chance):
@@ -183,6 +184,14 @@ def _text_of_another(rows: Sequence[Row], outcomes: Sequence[Outcome]) -> str | 
         if found := next((text for text in sorted(others) if len(text) >= _TELLING and text in said), None):
             return found
     return None
+
+
+def _of_one_row(rows: Sequence[Row], outcomes: Sequence[Outcome]) -> bool:
+    """Whether one row has all texts of rows that the replies name: a catalogue that all rows share names things of several."""
+    has = [{value for _, value in named_values(own(row)) if isinstance(value, str)} for row in rows]
+    said = {value for outcome in outcomes for step in outcome.calls for value, _ in scalars(step.body)}
+    told = {value for value in said if isinstance(value, str)} & set[str]().union(*has)
+    return any(told <= each for each in has)
 
 
 def _different(rows: Sequence[Row]) -> list[Row]:
