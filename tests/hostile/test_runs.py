@@ -77,7 +77,7 @@ def ceilings() -> None:
     """A run has ceilings of its own."""
 
 
-#: Runs Python as a child of a small process: a child's peak of memory begins with what its parent had when it forked.
+#: Runs Python as a child of a small process (small_process.py), and writes down what it used.
 MEASURED = """
 import json, resource, subprocess, sys
 status = subprocess.call([sys.executable, *sys.argv[1:]])

@@ -4,7 +4,6 @@ import json
 import resource
 import stat
 import subprocess
-import sys
 from base64 import b64encode
 from pathlib import Path
 from urllib.parse import quote
@@ -20,6 +19,7 @@ from gym_mocks.head import load_config
 from gym_mocks.hidden_keys import REDACTED, is_secret_name, keys_in, redacted
 from gym_mocks.policy import Cassette, FakePolicy, Proxy
 from gym_mocks.serving import serve
+from tests.hostile.small_process import of_a_small_process
 
 ENV = """
 judge:
@@ -247,7 +247,7 @@ print(reply.status, len(reply.body), resource.getrusage(resource.RUSAGE_SELF).ru
 @pytest.mark.parametrize(("where", "wanted"), [("tool", 422), ("nested", 422), ("params", 422), ("row", 200)])
 def test_a_million_unknown_keys_cost_no_gigabyte(where: str, wanted: int) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", MILLION, where], capture_output=True, text=True, check=True, timeout=120
+        of_a_small_process("-c", MILLION, where), capture_output=True, text=True, check=True, timeout=120
     )
     status, size, megabytes = map(int, done.stdout.split())
     assert status == wanted

@@ -2,13 +2,13 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from gym_conformance.dataset import BadData, load
 from gym_mocks.reference import DATA, ROLLOUTS
+from tests.hostile.small_process import of_a_small_process
 
 pytest_plugins = ["pytester"]
 
@@ -114,7 +114,7 @@ def test_a_file_of_200_mb_costs_no_memory(tmp_path: Path) -> None:
     with large.open("wb") as lines:
         for _ in range(10_000):
             lines.write(row)
-    command = [sys.executable, "-c", _MEASURE, str(small), str(large)]
+    command = of_a_small_process("-c", _MEASURE, str(small), str(large))
     run = subprocess.run(command, env=os.environ, capture_output=True, text=True, check=True, timeout=60)
     read, kept, kibibytes = map(int, run.stdout.split())
     assert (read, kept) == (10_000, 32)
