@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import uuid4
 from zlib import crc32
 
@@ -878,3 +878,39 @@ def test_a_definition_of_how_long_a_text_is_does_not_say_which(
     assert (worst(found) is Verdict.FAIL) is (verdict is Verdict.FAIL and not told_by_drift), [
         each.actual for each in found
     ]
+
+
+class Auction(ResourcesServer):
+    """A bid must be more than the row's reserve, and what is wrong with a call is told in two words."""
+
+    def __init__(self) -> None:
+        def bid(lot: Literal[1], amount: Annotated[int, Field(ge=1, le=10_000)]) -> Json:
+            return {"lot": lot, "bid": amount}
+
+        super().__init__("auction", tools=[bid], verify=lambda: 0.0)
+        self.reserves = dict[str, int]()
+        del self.handlers["GET", "/openapi.json"]
+
+    async def seed(self, session_id: str, row: Json) -> Json:
+        self.reserves[session_id] = row["reserve"]
+        return await super().seed(session_id, row)
+
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
+        said = json_body(request)
+        if said.get("lot") != 1:
+            raise HttpRefusal(400, "invalid lot")
+        amount = said.get("amount")
+        if not isinstance(amount, int) or amount <= self.reserves.get(request.session_id, 0):
+            raise HttpRefusal(400, "invalid bid")
+        return await super()._call_tool(request)
+
+
+@pytest.mark.parametrize("tried", [False, True], ids=["accepted", "refused, too"])
+def test_which_numbers_there_are_may_depend_on_the_row(tried: bool) -> None:
+    data = rows_of(Auction())
+    rows = tuple(replace(row, data={**row.data, "reserve": 10 * at}) for at, row in enumerate(data.rows, 1))
+    bids = [(row, row.data["reserve"] + 1, {"lot": 1, "bid": row.data["reserve"] + 1}) for row in rows]
+    low = [(row, 1, {"detail": "invalid bid"}) for row in rows if tried]
+    rollouts = tuple(rollout_of(row, ("bid", {"lot": 1, "amount": amount}, said)) for row, amount, said in low + bids)
+    found = found_by("drift-argument-refused", Auction(), replace(data, rows=rows, rollouts=rollouts))
+    assert worst(found) is not Verdict.FAIL, [each.actual for each in found]

@@ -115,7 +115,7 @@ async def refused_value(
         places.append(Place(gym, channel, definition.name, gym.row_for(definition), smallest.value))
     elsewhere = first_of_each(lambda place: place.row, places)
     for name, node in nodes.items() if places and not told else ():
-        given = [each.base[name] for each in places if name in each.base and not is_linked(each.base[name])]
+        given = [each for each in places if name in each.base and not is_linked(each.base[name])]
         found = await _Argument(places[0], elsewhere, name, node, given).refused()
         if found is not None:
             return found
@@ -145,7 +145,10 @@ async def _refused_in_place(
 
 
 async def _says_nothing(place: Place, places: Sequence[Place], name: str, nodes: Mapping[str, Schema]) -> bool:
-    """Whether the argument that is refused in a recorded call is a text like that of other ones, and no such text."""
+    """Whether what is said of an argument shows nothing, since calls without it are accepted, or it is no text that is meant."""
+    if name not in place.base:
+        without = [each for each in places if name not in each.base][:_FIXES]
+        return any([says_yes((await each.ask(each.base))[1]) for each in without])
 
     async def ask(text: str) -> Reply:
         return (await place.ask({**place.base, name: text}))[1]
@@ -298,10 +301,10 @@ def _kind(value: Any) -> str:
 
 
 class _Argument:
-    """One argument of the call, what known calls give for it, and the replies to wrong and to allowed values of it."""
+    """One argument of the call, the known calls that are `given` it, and the replies to wrong and to allowed values of it."""
 
     def __init__(
-        self, place: Place, elsewhere: Mapping[Row, Place], name: str, node: Schema, given: Sequence[Any]
+        self, place: Place, elsewhere: Mapping[Row, Place], name: str, node: Schema, given: Sequence[Place]
     ) -> None:
         self.place, self.elsewhere, self.name, self.node, self.given = place, elsewhere, name, node, given
         self.closed = isinstance(node, dict) and ("enum" in node or "const" in node or node.get("type") == "boolean")
@@ -327,7 +330,9 @@ class _Argument:
             return None
         for value, sent, reply, (wrong, alike_to) in refused:
             others = [other for other, *_ in refused if _kind(other) == _kind(value) and other]
-            if self._is_meant(value, others) and await self._everywhere(value) and not await self._is_no_such(value):
+            if not self._is_meant(value, others) or await self._is_no_such(value) or await self._depends(value):
+                continue
+            if await self._everywhere(value):
                 other, answered = shown
                 how = "accepted" if self.taken else f"answered differently, {short(answered.said)}"
                 because = f"{wrong} is answered alike, and {short(other)} is {how}: status {answered.status}"
@@ -360,7 +365,8 @@ class _Argument:
 
     async def _try_given(self) -> None:
         """Whether what known calls give is accepted: a time zone, say, cannot be made up."""
-        for value in islice(first_of_each(repr, self.given).values(), _FIXES):
+        values = first_of_each(repr, [each.base[self.name] for each in self.given])
+        for value in islice(values.values(), _FIXES):
             sent, reply = await self._ask(value)
             if says_yes(reply):
                 self.taken.append((sent, reply))
@@ -449,6 +455,18 @@ class _Argument:
             return (await self._ask(text))[1]
 
         return await _is_no_such_text(ask, self.node, value, [sent.get(self.name) for sent, _ in self.taken])
+
+    async def _depends(self, value: Any) -> bool:
+        """Whether the state says which numbers there are: the least that known calls take, or the largest, is refused in another."""
+        if _kind(value) != "number":
+            return False
+        given = [each for each in self.given if _kind(each.base[self.name]) == "number"][:_VALUES]
+        taken = [each for each in given if says_yes((await each.ask(each.base))[1])]
+        taken.sort(key=lambda each: each.base[self.name])
+        for own, other in ((taken[0], taken[-1]), (taken[-1], taken[0])) if taken else ():
+            if says_no((await other.ask({**other.base, self.name: own.base[self.name]}))[1]):
+                return True
+        return False
 
     async def _everywhere(self, value: Any) -> bool:
         """Whether other rows refuse the value in the same way: in a single row it may just not exist."""

@@ -80,17 +80,18 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Difference:
-    """One place where two outcomes differ."""
+    """One place where two outcomes differ; `took`: both values are how long their replies took."""
 
     place: Place
     step: str
     expected: Any
     actual: Any
+    took: bool = False
 
     @property
     def of_time(self) -> bool:
         """Whether both values are times, which no server repeats."""
-        return tells_time(self.expected) and tells_time(self.actual)
+        return self.took or (tells_time(self.expected) and tells_time(self.actual))
 
 
 #: In a mask: all keys of an object that another run does not have.
@@ -140,8 +141,8 @@ def differences(expected: Outcome, actual: Outcome, mask: frozenset[Place] = fro
         for change in json_differences(before, after, (number,)):
             drawn = ABSENT in (change.before, change.after) and (*change.way[:-1], DRAWN) in mask
             took = _took(change.way[-1], change.before, one) and _took(change.way[-1], change.after, two)
-            if not drawn and not took and not masked(change.way, mask):
-                yield Difference(change.way, one.name, change.before, change.after)
+            if not drawn and not masked(change.way, mask):
+                yield Difference(change.way, one.name, change.before, change.after, took)
 
 
 def volatile(first: Outcome, second: Outcome) -> frozenset[Place]:
