@@ -235,6 +235,8 @@ bodies = {
     "nested": ("/add_stock", {"amount": {"item": "a", "quantity": 1, **unknown}, "category": "fruit", "place": "van"}),
     "params": ("/verify", {"responses_create_params": {"input": "a", **unknown}, "response": {"output": []}}),
     "row": ("/seed_session", {"responses_create_params": {"input": "a"}, **unknown}),
+    "items": ("/verify", {"responses_create_params": {"input": [5] * 500_000}, "response": {"output": [5] * 500_000}}),
+    "replies": ("/aggregate_metrics", {"verify_responses": [5] * 1_000_000}),
 }
 path, body = bodies[sys.argv[1]]
 request = HttpRequest("POST", path, {"content-type": "application/json"}, json.dumps(body).encode())
@@ -244,8 +246,11 @@ print(reply.status, len(reply.body), resource.getrusage(resource.RUSAGE_SELF).ru
 """
 
 
-@pytest.mark.parametrize(("where", "wanted"), [("tool", 422), ("nested", 422), ("params", 422), ("row", 200)])
-def test_a_million_unknown_keys_cost_no_gigabyte(where: str, wanted: int) -> None:
+@pytest.mark.parametrize(
+    ("where", "wanted"),
+    [("tool", 422), ("nested", 422), ("params", 422), ("row", 200), ("items", 422), ("replies", 422)],
+)
+def test_a_million_wrong_keys_or_items_cost_no_gigabyte(where: str, wanted: int) -> None:
     done = subprocess.run(
         of_a_small_process("-c", MILLION, where), capture_output=True, text=True, check=True, timeout=120
     )

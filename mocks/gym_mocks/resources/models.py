@@ -25,8 +25,17 @@ class AnyText:
         return {"type": "string"}
 
 
+class FirstWrong:
+    """Annotates lists of which the first wrong item alone is an error: each takes a kilobyte, and there may be millions."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.list_schema(handler(*get_args(source)), fail_fast=True)
+
+
 Text = Annotated[str, AnyText]
-UNKNOWN = 1_000  # keys that are refused one by one; what is beyond goes unsaid
+Objects = Annotated[list[dict[str, Any]], FirstWrong]
+UNKNOWN = 1_000  # keys or items that are refused one by one; what is beyond goes unsaid
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -83,9 +92,9 @@ def _is_model(kind: Any) -> bool:
 
 
 def errors_of(error: ValidationError) -> list[dict[str, Any]]:
-    """The `detail` list of a 422."""
+    """The `detail` list of a 422: the first errors of very many."""
     details: list[dict[str, Any]] = []
-    for each in error.errors(include_url=False):
+    for each in error.errors(include_url=False)[:UNKNOWN]:
         detail = dict(each) | {"loc": ["body", *each["loc"]]}
         if "ctx" in each:
             detail["ctx"] = {key: _plain(value) for key, value in each["ctx"].items()}

@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 from pydantic import BaseModel, ConfigDict, create_model
 
 from gym_mocks.resources.function_tool import FunctionTool
-from gym_mocks.resources.models import validated
+from gym_mocks.resources.models import Objects, validated
 from gym_mocks.resources.operations import Operation, document
 from gym_mocks.resources.reward_profile import aggregate
 from gym_mocks.resources.rows import PolicyResponse, TaskRow
@@ -35,7 +35,7 @@ class AggregateMetricsRequest(BaseModel):
 
     model_config = ConfigDict(defer_build=True)
 
-    verify_responses: list[dict[str, Any]]
+    verify_responses: Objects
 
 
 class ResourcesServer(App):

@@ -2,7 +2,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from gym_mocks.resources.models import Text
+from gym_mocks.resources.models import Objects, Text
 
 # Reference: NeMoGymResponseCreateParamsNonStreaming, NeMoGymResponse (nemo_gym/openai_utils.py, 0.4.0) and
 # BaseRunRequest, BaseVerifyRequest (base_resources_server.py). The policy's output is held to less here than
@@ -16,7 +16,7 @@ class CreateParams(BaseModel):
 
     background: bool | None = None
     include: list[Any] | None = None
-    input: Text | list[dict[str, Any]]
+    input: Text | Objects
     instructions: Text | None = None
     max_output_tokens: int | None = None
     max_tool_calls: int | None = None
@@ -31,7 +31,7 @@ class CreateParams(BaseModel):
     temperature: float | None = None
     text: dict[str, Any] | None = None
     tool_choice: Text | dict[str, Any] = "auto"
-    tools: list[dict[str, Any]] = []
+    tools: Objects = []
     top_logprobs: int | None = None
     top_p: float | None = None
     truncation: Text | None = None
@@ -42,7 +42,7 @@ class CreateParams(BaseModel):
 class LaterCreateParams(CreateParams):
     """A row's `responses_create_params`: with what nemo-gym 0.6.0 added, whose agents send all of it, as nulls."""
 
-    context_management: list[dict[str, Any]] | None = None
+    context_management: Objects | None = None
     conversation: Text | dict[str, Any] | None = None
     moderation: dict[str, Any] | None = None
     prompt_cache_key: Text | None = None
@@ -64,4 +64,4 @@ class PolicyResponse(BaseModel):
 
     model_config = ConfigDict(extra="allow", defer_build=True)
 
-    output: list[dict[str, Any]]
+    output: Objects
