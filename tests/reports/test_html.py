@@ -3,13 +3,28 @@
 import base64
 import hashlib
 import re
+from dataclasses import replace
 
 import pytest
 
 from gym_conformance import DOCS, HOME
 from gym_conformance.reports.html_report import html_report
+from gym_conformance.reports.report import Report
 from tests.reports.parsed_page import ParsedPage
-from tests.reports.samples import ATTACKS, FIT, FRAMEWORK_SAID, FULL, HUGE, NOT_EXAMINED_SAID, hostile, many
+from tests.reports.samples import (
+    ATTACKS,
+    FAILED,
+    FIT,
+    FRAMEWORK_SAID,
+    FULL,
+    HUGE,
+    NOT_EXAMINED_SAID,
+    SHARED,
+    TARGET,
+    UNTESTABLE,
+    hostile,
+    many,
+)
 
 
 def test_all_that_was_found_is_in_it() -> None:
@@ -32,6 +47,15 @@ def test_sections_that_this_run_has_not_are_left_out() -> None:
         ParsedPage(html_report(FULL)).ids
     )
     assert not {"drift", "latency", "memory", "rewards"} & set(ParsedPage(html_report(FIT)).ids)
+
+
+def test_what_to_fix_first_names_each_cause_and_each_need_once() -> None:
+    lacking = [replace(UNTESTABLE, check=f"verify-{number}") for number in range(9)]
+    page = html_report(Report(TARGET, (*SHARED, FAILED, *lacking)))
+    first = page[page.index("Fix first") : page.index("</ol>")]
+    assert first.count("<li>") == 3
+    assert SHARED[0].check in first
+    assert not any(one.check in first for one in SHARED[1:])
 
 
 def test_nothing_is_loaded() -> None:

@@ -169,8 +169,8 @@ def _verdict(report: Report) -> Markup:
 
 
 def _mend_first(report: Report) -> Markup | None:
-    findings = (group.first for group in report.groups if report.breaks(group))
-    breaking = first_of_each(lambda finding: finding.check, findings)
+    findings = (group.first for group in report.briefly if report.breaks(group))
+    breaking = first_of_each(lambda finding: finding.cause or finding.check, findings)
     first = list(breaking.values())[:_FIRST]
     items = [
         element(
@@ -181,7 +181,7 @@ def _mend_first(report: Report) -> Markup | None:
         for finding in first
     ]
     more = len(breaking) - len(first)
-    after = element("p", f"and {more} more checks below", class_="more") if more else None
+    after = element("p", f"and {more:,} more below", class_="more") if more else None
     return element("div", element("h2", "Fix first"), element("ol", *items), after, class_="first") if items else None
 
 
