@@ -289,7 +289,7 @@ def flaw(value: Any, most: int | None = None) -> str:
         elif isinstance(one, list | tuple | set):
             inside += [(depth + 1, inner) for inner in one]
         elif isinstance(one, float) and not math.isfinite(one):
-            return f"the number {one}, which JSON has not, or out of its range"
+            return f"a number that JSON does not have, or that is out of range ({one})"
         elif isinstance(one, int) and one.bit_length() > _BITS:
             return "an integer of more than 308 digits"
     return ""

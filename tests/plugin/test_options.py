@@ -186,6 +186,13 @@ def test_with_xdist_too(pytester: pytest.Pytester, which: str) -> None:
     _one_line(pytester.runpytest_subprocess("-n", "2", *arguments, timeout=60), said)
 
 
+def test_a_process_that_is_not_there_is_one_line(pytester: pytest.Pytester, gym: str) -> None:
+    """Otherwise it would be found missing after minutes, by the check that measures it."""
+    run = pytester.runpytest_inprocess("--gym-url", gym, "--gym-pid", "99999999")
+    assert run.ret == pytest.ExitCode.USAGE_ERROR
+    run.stderr.fnmatch_lines(["ERROR: --gym-pid 99999999: *not found*; give the process id of the server"])
+
+
 def test_help_has_a_group_of_its_own(pytester: pytest.Pytester) -> None:
     run = pytester.runpytest_inprocess("--help")
     options = ["URL", "", "PATH", "", "FILE", "SECONDS", "'NAME: VALUE'"]

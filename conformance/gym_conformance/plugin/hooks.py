@@ -39,7 +39,7 @@ from gym_conformance.plugin.replays import Replay, collect_replays
 from gym_conformance.plugin.run_outputs import unwritten, write_outputs
 from gym_conformance.plugin.summary import Tally, exit_status, status, write_summary
 from gym_conformance.plugin.target import Target, running_target
-from gym_conformance.plugin.target_run import Unreachable, ensure_reachable
+from gym_conformance.plugin.target_run import Unreachable, ensure_process, ensure_reachable
 from gym_conformance.trajectories.in_flight import HERE, Drivers
 from gym_conformance.trials.check import Check
 from gym_conformance.trials.needs import FIRST_LOOK
@@ -318,6 +318,7 @@ class Suite(JudgingSession):
                 self.url, self.data = demo.url, (demo.data,)
             else:
                 ensure_reachable(self.url, self.options)
+                ensure_process(self.options.pid)
             dataset = load(self.data)
         except (BadData, NoDemo, Unreachable) as bad:
             raise pytest.UsageError(str(bad)) from None

@@ -26,6 +26,7 @@ from gym_conformance.redaction import NO_SECRETS, Secrets
 from gym_conformance.session.channel import Channel, Endpoint
 from gym_conformance.session.exchange import Request
 from gym_conformance.session.latencies import Latencies
+from gym_conformance.session.process import census
 from gym_conformance.session.server_fault import Fault, NotSent, ServerFault
 from gym_conformance.session.transport import Transport
 from gym_conformance.trajectories.in_flight import HERE, Drivers
@@ -208,6 +209,19 @@ def ensure_reachable(url: str, options: Options, deadline: float = _CONNECT) -> 
         status = 0 if fault.fault in (Fault.BROKEN, Fault.INVALID) else None
     if status in (0, HTTPStatus.BAD_REQUEST) and not launched and _answers_over_tls(url, options, seconds):
         raise Unreachable(f"--gym-url {url}: it answers over TLS only; give {_over_tls(url)}")
+
+
+def ensure_process(pid: int | None) -> None:
+    """Ensure that the process that is to be measured is there, if one is named.
+
+    Raises:
+        Unreachable: it is not, or may not be inspected.
+    """
+    try:
+        if pid is not None:
+            census(pid)
+    except ProcessLookupError as error:
+        raise Unreachable(f"--gym-pid {pid}: {error}; give the process id of the server") from None
 
 
 async def _ask(url: str, options: Options, seconds: float, context: ssl.SSLContext | None = None) -> int:
