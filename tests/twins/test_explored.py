@@ -149,13 +149,14 @@ class Question(TaskRow):
 
 
 def exam(*, every: int = 0) -> ResourcesServer:
-    """Answers are compared; one in so many counts as wrong, whatever it is."""
+    """Answers are compared; one in so many counts as wrong, whatever it is. A score is a sum, in an order of its own."""
     scored = Counter[None]()
 
     def verify(row: Question, response: dict[str, Any]) -> float:
         scored[None] += 1
         wrong = every and not scored[None] % every
-        return 0.0 if wrong else float(last_text(response["output"]) == row.expected_answer)
+        parts = random.sample((0.1, 0.2, 0.7), 3)
+        return 0.0 if wrong or last_text(response["output"]) != row.expected_answer else sum(parts)
 
     return ResourcesServer("exam", verify=verify)
 

@@ -6,6 +6,7 @@ since 0.5.0 whether a verify needs the session.
 
 import asyncio
 import json
+import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -18,6 +19,7 @@ from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.policy_output import response
 from gym_conformance.contract.statuses import is_refusal
+from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.grouping import grouped
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import reply_of
@@ -59,7 +61,11 @@ _WORLDS = 30
 
 #: Sessions in which what earns the most is done again, over so many times a search's seconds: a clock ticks meanwhile, and
 #: a count comes to a round number.
-_MANY, _LONGER = 60, 2.0
+_MANY, _LONGER = 60, 1.1
+
+#: Rewards are the same up to this relative difference: the last digits of a sum depend on the order of its terms.
+_LAST_DIGITS = 1e-9
+
 _RANDOM = (
     "The environment, or a judge model that it asks, is random in a way that the row does not seed, the reward depends on the "
     "time that has passed, or state is kept from earlier sessions."
@@ -84,7 +90,7 @@ async def _expect_the_best_again(trial: Trial, knowledge: Knowledge) -> None:
         await asyncio.sleep(seconds / _MANY if outcomes else 0.0)
         channels.append(Channel(trial.gym.endpoint))
         outcomes.append(await run(trial.gym, channels[-1], best))
-    others = [at for at, one in enumerate(outcomes) if one.reward != outcomes[0].reward]
+    others = [at for at, one in enumerate(outcomes) if not _same(one.reward, outcomes[0].reward)]
     if others:
         trial.channel.exchanges[:] = [*channels[0].exchanges, *channels[others[0]].exchanges]
         trial.schedule = Schedule((best,))
@@ -103,12 +109,12 @@ async def _expect_the_best_again(trial: Trial, knowledge: Knowledge) -> None:
     before=_expect_the_best_again,
 )
 async def repeat_deterministic(trial: Trial, schedule: Schedule) -> None:
-    """Runs a trajectory in three fresh sessions; the statuses and the reward must be the same each time.
+    """Runs a trajectory in three fresh sessions; the statuses and the reward, but for its last digits, must be the same each time.
 
     Other contents of the replies may vary by design; repeat-replies says which do. If a world is drawn anew in each
     session and the policy is told about it, only the rewards of sessions that were told the same are compared.
 
-    First, what earns the most of what is known is done in up to 60 sessions, one after the other, for two seconds in the
+    First, what earns the most of what is known is done in up to 60 sessions, one after the other, for a second in the
     quick profile: a reward may depend on the time of day, or on how many scores came before.
 
     Our inference. If the server declares its verify stateless, repeat-stateless requires this as a MUST.
@@ -118,9 +124,13 @@ async def repeat_deterministic(trial: Trial, schedule: Schedule) -> None:
         for one, two in zip(first.steps, other.steps, strict=True):
             if one.status != two.status:
                 raise Violation(f"{one.name} answers {one.status} each time", f"{two.status}", _RANDOM)
-    if any(first.reward != other.reward for other in others):
+    if not all(_same(first.reward, other.reward) for other in others):
         rewards = await _rewards_of_one_world(trial, schedule.trajectories[0], (first, *others))
         raise Violation(f"a reward of {rewards[0]} each time", f"{rewards[1]}", _RANDOM)
+
+
+def _same(one: Any, two: Any) -> bool:
+    return one == two or (is_number(one) and is_number(two) and math.isclose(one, two, rel_tol=_LAST_DIGITS))
 
 
 def _number(reward: Any) -> float:
@@ -138,11 +148,11 @@ async def _rewards_of_one_world(trial: Trial, trajectory: Trajectory, outcomes: 
     if reads or any(int(place[0]) < len(outcomes[0].steps) - 1 for place in varying(outcomes)):
         worlds = [partial(run, trial.gym, Channel(trial.gym.endpoint), looking) for _ in range(_WORLDS)]
         seen = await beside(worlds)
-        outcomes = seen if any(each.reward != seen[0].reward for each in seen) else outcomes
+        outcomes = outcomes if all(_same(each.reward, seen[0].reward) for each in seen) else seen
     verified = len(outcomes[0].steps) - 1
     alike = told_alike(outcomes, varying(outcomes), in_order=True)
     for one, two in combinations(outcomes, 2):
-        if one.reward != two.reward and alike(one, two, verified):
+        if not _same(one.reward, two.reward) and alike(one, two, verified):
             return one.reward, two.reward
     raise NotApplicable(
         "each session draws a world of its own and shows it to the policy: what it earns follows from that"
