@@ -7,11 +7,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trustme
 
 from gym_conformance.checks.registry import CHECKS
+from gym_conformance.options import Options
+from gym_conformance.plugin.target_run import ensure_reachable
 from gym_mocks.reference import DATA, reference_app
 from gym_mocks.serving import serve
 from gym_mocks.wire.client import ASGIApp
@@ -209,6 +212,20 @@ def test_http_where_https_is_spoken_is_one_line(pytester: pytest.Pytester, tls: 
     run = pytester.runpytest_subprocess("--gym-url", http, timeout=60)
     run.stderr.fnmatch_lines([f"ERROR: --gym-url {http}: it answers over TLS only; give {tls[0]}"])
     assert run.ret == pytest.ExitCode.USAGE_ERROR
+
+
+def test_a_server_that_is_full_is_reached() -> None:
+    """It is asked once: to wait for room is the run's, which ends when its time is over."""
+    asked = list[str]()
+
+    async def full(scope: Any, _receive: Any, send: Any) -> None:
+        asked.append(scope["path"])
+        await send({"type": "http.response.start", "status": 503, "headers": [(b"retry-after", b"1")]})
+        await send({"type": "http.response.body", "body": b""})
+
+    with serve(full) as url:
+        ensure_reachable(url, Options(url=url))
+    assert asked == ["/"]
 
 
 def test_what_many_checks_lack_is_shown_once(pytester: pytest.Pytester) -> None:

@@ -23,6 +23,7 @@ from gym_conformance.options import Options
 from gym_conformance.plugin.progress import Progress
 from gym_conformance.printable import Refusal, counted
 from gym_conformance.redaction import NO_SECRETS, Secrets
+from gym_conformance.session.backoff import Backoff
 from gym_conformance.session.channel import Channel, Endpoint
 from gym_conformance.session.exchange import Request
 from gym_conformance.session.latencies import Latencies
@@ -227,7 +228,8 @@ def ensure_process(pid: int | None) -> None:
 async def _ask(url: str, options: Options, seconds: float, context: ssl.SSLContext | None = None) -> int:
     """The status of the root."""
     async with Transport(httpx.URL(url), deadline=seconds, ssl_context=context) as transport:
-        endpoint = Endpoint(url, transport, max(seconds, options.timeout), options.headers)
+        # A full server is reached, too: nothing waits for room yet.
+        endpoint = Endpoint(url, transport, max(seconds, options.timeout), options.headers, backoff=Backoff(0.0))
         reply = (await Channel(endpoint).send(Request("GET", "/"))).reply
         return reply.status if reply else 0
 
