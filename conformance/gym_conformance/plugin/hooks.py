@@ -143,7 +143,7 @@ class Checking:
         lacks = {finding.reason for finding in findings if finding.verdict is Verdict.UNTESTABLE}
         if (
             found["own_fault"]
-            or report.gym_stale
+            or getattr(report, "gym_stale", ())
             or len(lacks) != 1
             or any(one.verdict is Verdict.FAIL for one in findings)
         ):
