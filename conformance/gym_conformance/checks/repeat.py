@@ -85,18 +85,21 @@ async def _expect_the_best_again(trial: Trial, knowledge: Knowledge) -> None:
     idle = await run(trial.gym, Channel(trial.gym.endpoint), Trajectory(best.row))
     if not tried or max(earned) <= _number(idle.reward):
         return
-    channels, outcomes, end = list[Channel](), list[Outcome](), time.monotonic() + seconds
-    while len(outcomes) < _SESSIONS or (len(outcomes) < _MANY and time.monotonic() < end):
-        await asyncio.sleep(seconds / _MANY if outcomes else 0.0)
-        channels.append(Channel(trial.gym.endpoint))
-        outcomes.append(await run(trial.gym, channels[-1], best))
-    others = [at for at, one in enumerate(outcomes) if not _same(one.reward, outcomes[0].reward)]
+    first_channel = Channel(trial.gym.endpoint)
+    first = await run(trial.gym, first_channel, best)
+    others, done, end = list[tuple[Channel, Outcome]](), 1, time.monotonic() + seconds
+    while done < _SESSIONS or (done < _MANY and time.monotonic() < end):
+        await asyncio.sleep(seconds / _MANY)
+        channel = Channel(trial.gym.endpoint)
+        if not _same((outcome := await run(trial.gym, channel, best)).reward, first.reward):
+            others.append((channel, outcome))  # the rest is not kept: so many replies may be large
+        done += 1
     if others:
-        trial.channel.exchanges[:] = [*channels[0].exchanges, *channels[others[0]].exchanges]
+        trial.channel.exchanges[:] = [*first_channel.exchanges, *others[0][0].exchanges]
         trial.schedule = Schedule((best,))
         with suppress(NotApplicable):  # worlds of their own
-            one, two = await _rewards_of_one_world(trial, best, outcomes)
-            differ = f"{len(others)} of {len(outcomes)} sessions earned something else than the first"
+            one, two = await _rewards_of_one_world(trial, best, (first, *(outcome for _, outcome in others)))
+            differ = f"{len(others)} of {done} sessions earned something else than the first"
             raise Violation(f"a reward of {one} each time", f"{two}; {differ}", _RANDOM)
 
 

@@ -72,8 +72,11 @@ def property_check(
         async def body(trial: Trial, _: object) -> None:
             attempts = Attempts(attempt, trial, novelty=Novelty() if deep else Novelty(met=trial.learned.met))
             knowledge = await knowledge_of(trial)
-            if before:
-                await before(trial, knowledge)
+            try:
+                if before:
+                    await before(trial, knowledge)
+            except NoRoom as crowded:
+                attempts.cautions.append(f"what is tried before the search was not compared, which needs {crowded}")
             began = time.monotonic()
             search = examples_of.tried(check_id, attempts, knowledge)
             if meanwhile:
