@@ -80,10 +80,10 @@ async def _expect_the_best_again(trial: Trial, knowledge: Knowledge) -> None:
     """
     seconds = _LONGER * trial.settings.search.profile.seconds
     tried = [each.trajectories[0] for each in known_alone(knowledge)]
-    earned = [_number((await run(trial.gym, Channel(trial.gym.endpoint), one)).reward) for one in tried]
+    earned = [(await run(trial.gym, Channel(trial.gym.endpoint), one)).earned for one in tried]
     best = tried[earned.index(max(earned))] if tried else Trajectory(trial.gym.row)
     idle = await run(trial.gym, Channel(trial.gym.endpoint), Trajectory(best.row))
-    if not tried or max(earned) <= _number(idle.reward):
+    if not tried or max(earned) <= idle.earned:
         return
     first_channel = Channel(trial.gym.endpoint)
     first = await run(trial.gym, first_channel, best)
@@ -134,10 +134,6 @@ async def repeat_deterministic(trial: Trial, schedule: Schedule) -> None:
 
 def _same(one: Any, two: Any) -> bool:
     return one == two or (is_number(one) and is_number(two) and math.isclose(one, two, rel_tol=_LAST_DIGITS))
-
-
-def _number(reward: Any) -> float:
-    return reward if isinstance(reward, int | float) else 0.0
 
 
 async def _rewards_of_one_world(trial: Trial, trajectory: Trajectory, outcomes: Sequence[Outcome]) -> tuple[Any, Any]:

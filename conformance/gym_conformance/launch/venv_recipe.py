@@ -453,7 +453,7 @@ def _value(option: "re.Match[str] | None") -> str:
 def _text(path: Path) -> str | None:
     """A file's text; None if it does not exist."""
     try:
-        return read_text(path).removeprefix("\ufeff")  # as editors on Windows begin a file
+        return read_text(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:

@@ -6,7 +6,7 @@ contain their answer, and prompts ask for it in one of a few forms.
 
 import re
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from gym_conformance.contract.dataset_rows import Rollout, Row
 from gym_conformance.contract.gold_names import may_be_gold
@@ -87,5 +87,4 @@ def _values(row: Row) -> dict[str, str]:
 async def _reward(gym: Gym, row: Row, answer: str | None) -> float:
     """The reward for the answer, or for doing nothing if it is None; 0 if the reward is not a number."""
     trajectory = Trajectory(row) if answer is None else Trajectory(row, answer=answer)
-    reward: Any = (await run(gym, Channel(gym.endpoint), trajectory)).reward
-    return reward if isinstance(reward, int | float) else 0.0
+    return (await run(gym, Channel(gym.endpoint), trajectory)).earned

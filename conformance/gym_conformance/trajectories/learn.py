@@ -202,17 +202,17 @@ async def _found(
 ) -> list[Scouted]:
     """What is found on rows with tools that no recorded rollout calls; further rows count where they show another tool at work."""
     called = {call.name for call in recorded}
+
+    def uncalled(row: Row) -> set[str]:
+        return {tool.name for tool in row.tools} - called
+
     # one after the other: if sessions share state, one removes what another has just made
-    found = [
-        await scouted(gym, row, row.tools, words)
-        for row in rows[:_MADE_UP]
-        if not {tool.name for tool in row.tools} <= called
-    ]
+    found = [await scouted(gym, row, row.tools, words) for row in rows[:_MADE_UP] if uncalled(row)]
     for each in found:
         called |= each.tools
     end = time.monotonic() + _PATIENCE
-    for row in sorted(rows[_MADE_UP:], key=lambda row: -len({tool.name for tool in row.tools} - called))[:_FURTHER]:
-        if {tool.name for tool in row.tools} <= called or time.monotonic() > end:
+    for row in sorted(rows[_MADE_UP:], key=lambda row: -len(uncalled(row)))[:_FURTHER]:
+        if not uncalled(row) or time.monotonic() > end:
             continue
         further = await scouted(gym, row, row.tools, words)
         if further.crashing or further.tools - called:

@@ -68,6 +68,11 @@ class Outcome:
         return self.steps[-1].body if self.steps else None
 
     @property
+    def earned(self) -> float:
+        """The reward, or 0 if it is no number."""
+        return self.reward if isinstance(self.reward, int | float) else 0.0
+
+    @property
     def seconds(self) -> float:
         """Seconds from the first step to the last."""
         return self.began[-1] - self.began[0] if self.began else 0.0
