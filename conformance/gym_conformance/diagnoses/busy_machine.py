@@ -2,7 +2,6 @@
 
 from gym_conformance.diagnoses.diagnosis import Case, TryAgain
 from gym_conformance.session.channel import Channel
-from gym_conformance.session.server_fault import NotSent, ServerFault
 
 
 class BusyMachine:
@@ -14,13 +13,6 @@ class BusyMachine:
 
     async def confirm(self, case: Case) -> TryAgain | None:
         """Send the request once more."""
-        endpoint, request = case.bench.gym.endpoint, case.hung
-        if request is None:
-            return None
-        hangs = endpoint.hangs.pop(request.path, 0)
-        try:
-            await Channel(endpoint).send(request)
-        except (ServerFault, NotSent):
-            endpoint.hangs[request.path] = hangs
+        if case.hung is None or await Channel(case.bench.gym.endpoint).send_again(case.hung) is None:
             return None
         return TryAgain("no answer came in time at first, and then one did: the machine was busy")

@@ -7,7 +7,6 @@ empty object.
 from gym_conformance.contract.endpoints import OPENING
 from gym_conformance.diagnoses.diagnosis import Case, TryAgain, has_failed
 from gym_conformance.session.channel import Channel
-from gym_conformance.session.server_fault import NotSent, ServerFault
 from gym_conformance.trials.launched import OtherHosts
 
 
@@ -24,19 +23,14 @@ class HostsDown:
 
     async def confirm(self, case: Case) -> TryAgain | None:
         """Send the request once more, but none that begins a session: it fetches data, and would keep an empty object as such."""
-        outside, endpoint = case.bench.launched.outside, case.bench.gym.endpoint
+        outside = case.bench.launched.outside
         request = case.hung or (case.failed.request if case.failed else None)
         if outside is None or request is None or request.path in OPENING:
             return None
         self._probed = True
         outside.settle(OtherHosts.EMPTY)
-        hangs = endpoint.hangs.pop(request.path, 0)
-        try:
-            answer = await Channel(endpoint).send(request)
-        except (ServerFault, NotSent):
-            answer = None
+        answer = await Channel(case.bench.gym.endpoint).send_again(request)
         if answer is None or has_failed(answer):
             outside.settle(OtherHosts.DOWN)
-            endpoint.hangs[request.path] = hangs
             return None
         return TryAgain("it answers nothing of use while other hosts are down: they answer an empty object instead")

@@ -381,6 +381,15 @@ class Channel:
         endpoint.answered = self._record(Exchange(number, request, reply, group=others), reply)
         return endpoint.answered
 
+    async def send_again(self, request: Request) -> Exchange | None:
+        """Send a request once more, however often its path hung; None if again no answer comes."""
+        hangs = self.endpoint.hangs.pop(request.path, 0)
+        try:
+            return await self.send(request)
+        except (ServerFault, NotSent):
+            self.endpoint.hangs[request.path] = hangs
+            return None
+
     def record(self, request: Request, reply: Reply) -> Exchange:
         """Record a request that was not sent over this channel, with its reply."""
         self.sent += 1
