@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from http import HTTPStatus
@@ -197,10 +197,13 @@ class Gym:
         at, row, calls = min(found, key=lambda each: each[0])
         return row, calls[:at], calls[at]
 
+    def recorded_arguments(self, tool: str) -> Iterator[Any]:
+        """The arguments of all recorded calls of the tool."""
+        return (call.arguments for _, calls in self.recorded_calls for call in calls if call.name == tool)
+
     def example_call(self, tool: Tool) -> Call:
         """A call of the tool with recorded arguments, or without arguments if none are recorded."""
-        recorded = (call for _, calls in self.recorded_calls for call in calls if call.name == tool.name)
-        return next(recorded, Call(tool.name, {}))
+        return Call(tool.name, next(self.recorded_arguments(tool.name), {}))
 
 
 async def recognise(

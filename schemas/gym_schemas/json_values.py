@@ -92,6 +92,11 @@ def pointer(way: Way) -> str:
     return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in way)
 
 
+def first_step(pointer: str) -> str:
+    """The first step of a JSON Pointer; '' if it leads to the whole."""
+    return pointer.removeprefix("/").partition("/")[0].replace("~1", "/").replace("~0", "~")
+
+
 def text(value: Json) -> str:
     """The value as JSON on one line, ASCII only, with keys in their order."""
     return json.dumps(value)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from gym_schemas.json_values import Way
+from gym_schemas.json_values import Way, first_step
 
 Schema: TypeAlias = Any
 """An object or a bool."""
@@ -128,7 +128,7 @@ class Document:
         """The `$defs` that a node refers to directly."""
         references = (inner.get("$ref") for _, inner in walk(node))
         steps = (one[len(_DEFS) :] for one in references if isinstance(one, str) and one.startswith(_DEFS))
-        return {step.partition("/")[0].replace("~1", "/").replace("~0", "~") for step in steps}
+        return set(map(first_step, steps))
 
     def _closure(self, names: set[str]) -> set[str]:
         found: set[str] = set()

@@ -253,7 +253,7 @@ _RESULT = "The handler returns a Response of its own, or the route's response_mo
 
 def _calls(gym: Gym, definition: Definition) -> Iterator[Any]:
     """Recorded calls of the tool, then the smallest that its definition offers."""
-    yield from (call.arguments for _, calls in gym.recorded_calls for call in calls if call.name == definition.name)
+    yield from gym.recorded_arguments(definition.name)
     call = None if not_json_schema(definition) else first_call(definition)
     if call is not None:
         yield call.value

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from gym_conformance.contract.openapi import read_openapi
 from gym_schemas import MOST_NODES, Document, Schema, depth, rewrite, too_large, upgrade, walk
+from gym_schemas.json_values import first_step
 
 
 class TooLarge(Exception):
@@ -192,7 +193,7 @@ def _component(node: Mapping[str, Any]) -> str:
     ref = node.get("$ref")
     if not isinstance(ref, str) or not ref.startswith(_COMPONENTS):
         return ""
-    return ref[len(_COMPONENTS) :].partition("/")[0].replace("~1", "/").replace("~0", "~")
+    return first_step(ref.removeprefix(_COMPONENTS))
 
 
 def _to_defs(node: dict[str, Any]) -> Schema:

@@ -47,6 +47,10 @@ class Place:
         sent = resolve(arguments, replies)
         return sent, reply_of(await session.call(Call(self.tool, sent)))
 
+    async def ask_with(self, name: str, value: Any, row: Row | None = None) -> tuple[Any, Reply]:
+        """The same with this value for one argument."""
+        return await self.ask({**self.base, name: value}, row)
+
 
 def recorded_places(gym: Gym, channel: Channel, tool: str, returned: str = "") -> list[Place]:
     """The first recorded call of the tool in each rollout, the earliest first, without duplicates.

@@ -94,9 +94,7 @@ async def unknown_argument(gym: Gym, channel: Channel, definition: Definition) -
 
 def _calls(gym: Gym, definition: Definition) -> Iterator[Any]:
     """Recorded calls of the tool, then calls that its schema allows, the smallest first."""
-    yield from (
-        dict(call.arguments) for _, calls in gym.recorded_calls for call in calls if call.name == definition.name
-    )
+    yield from map(dict, gym.recorded_arguments(definition.name))
     if not not_json_schema(definition):
         yield from (value for value in boundary_values(offered(definition)) if isinstance(value, dict))
 

@@ -71,8 +71,8 @@ def _pairs(
     name = drift.path.removeprefix("/")
     if "/" in name or "~" in name or not isinstance(witness.value, dict) or name not in witness.value:
         return
-    recorded = (call.arguments for _, calls in gym.recorded_calls for call in calls if call.name == drift.tool)
-    yield from _put_in(islice(recorded, 1), name, witness.value[name], counterpart.value)
+    recorded = islice(gym.recorded_arguments(drift.tool), 1)
+    yield from _put_in(recorded, name, witness.value[name], counterpart.value)
     given = [each for each in known if isinstance(each, dict) and name in each]
     for other in islice((each[name] for each in given if each[name] != given[0][name]), _KNOWN):
         yield given[0], {**given[0], name: other}

@@ -17,7 +17,7 @@ from gym_conformance.session.likeness import Answer, alike
 from gym_conformance.session.refusals import places, says_yes
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_schemas import Acceptance, Schema, admits, boundary_values
-from gym_schemas.json_values import type_of
+from gym_schemas.json_values import first_step, type_of
 
 #: A schema with one of these keywords lists its values.
 _ENUMERATES: Final = frozenset({"enum", "const"})
@@ -65,7 +65,7 @@ async def is_refused(
 async def _in_its_place(gym: Gym, channel: Channel, drift: Drift, known: Sequence[Trajectory]) -> Live | None:
     """Compare a known call in its place with the same call with the witness's value for one argument."""
     served = (gym.served or {}).get(drift.tool)
-    if served is None or drift.witness is None or not (name := _first_of(drift.path)):
+    if served is None or drift.witness is None or not (name := first_step(drift.path)):
         return None
     theirs = Acceptance(served.arguments)
     for place in known_places(gym, channel, drift.tool, known)[:_PLACES]:
@@ -167,12 +167,7 @@ def _of_the_server(gym: Gym, tool: str) -> Witness | None:
         return None
 
 
-def _first_of(path: str) -> str:
-    """The top-level argument that a JSON pointer leads to or into; '' for the whole call."""
-    return path.removeprefix("/").split("/")[0].replace("~1", "/").replace("~0", "~")
-
-
 def _names(refusal: Reply, path: str) -> bool:
     """Whether the refusal names the argument, as FastAPI's 422 does: `{"detail": [{"loc": ["body", "city"]}]}`."""
-    first = _first_of(path)
+    first = first_step(path)
     return any(first in place for place in places(refusal)) if first else any(places(refusal))

@@ -12,6 +12,7 @@ from gym_conformance.gym_under_test import Gym
 from gym_conformance.mcp.offer import Offer
 from gym_conformance.mcp.result import McpResult
 from gym_conformance.probes.live_answer import Live, LiveAnswer
+from gym_schemas.json_values import first_step
 
 #: How FastMCP, the low-level server and nemo-gym 0.7.0's dispatch word a refusal of arguments. Nothing is claimed about
 #: other errors.
@@ -58,6 +59,6 @@ async def is_refused_over_mcp(drift: Drift, ask: Ask) -> Live:
 
 
 def _blames(result: McpResult, path: str) -> bool:
-    first = path.removeprefix("/").split("/")[0].replace("~1", "/").replace("~0", "~")
+    first = first_step(path)
     named = not first or re.search(rf"(?<![\w-]){re.escape(first)}(?![\w-])", result.text)
     return bool(named and _REFUSES.search(result.text))

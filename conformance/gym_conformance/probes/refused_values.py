@@ -7,7 +7,7 @@ have other reasons, such as a state in which the call is impossible.
 
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from itertools import islice
@@ -150,17 +150,12 @@ async def _says_nothing(place: Place, places: Sequence[Place], name: str, nodes:
         without = [each for each in places if name not in each.base][:_FIXES]
         return any([says_yes((await each.ask(each.base))[1]) for each in without])
 
-    async def ask(text: str) -> Reply:
-        return (await place.ask({**place.base, name: text}))[1]
-
     others = dict.fromkeys(text for each in places if isinstance(text := each.base.get(name), str))
-    taken = [text for text in islice(others, _FIXES) if says_yes(await ask(text))]
-    return name in nodes and await _is_no_such_text(ask, nodes[name], place.base.get(name), taken)
+    taken = [text for text in islice(others, _FIXES) if says_yes((await place.ask_with(name, text))[1])]
+    return name in nodes and await _is_no_such_text(place, name, nodes[name], place.base.get(name), taken)
 
 
-async def _is_no_such_text(
-    ask: Callable[[str], Awaitable[Reply]], node: Schema, value: Any, taken: Iterable[Any]
-) -> bool:
+async def _is_no_such_text(place: Place, name: str, node: Schema, value: Any, taken: Iterable[Any]) -> bool:
     """Whether a refused value is no text that is meant, however long it is, and the schema says no more than how long.
 
     At the length of one that is `taken` it is refused too, or that one at its length is accepted.
@@ -169,7 +164,7 @@ async def _is_no_such_text(
     if not other or not value or not isinstance(value, str) or not leaves_open(node):
         return False
     as_long, instead = (f"{one * size:.{size}}" for one, size in ((value, len(other)), (other, len(value))))
-    return says_no(await ask(as_long)) or says_yes(await ask(instead))
+    return says_no((await place.ask_with(name, as_long))[1]) or says_yes((await place.ask_with(name, instead))[1])
 
 
 async def _asked_for(
@@ -211,7 +206,7 @@ async def _find_fix(place: Place, nodes: Mapping[str, Schema], refusal: Reply) -
     otherwise = _Fix()
     for name, node in nodes.items():
         for value in islice(map(whole, boundary_values(node)), _FIXES) if name in place.base else ():
-            call, reply = await place.ask({**place.base, name: value})
+            call, reply = await place.ask_with(name, value)
             if says_yes(reply):
                 return _Fix(name, f", and {short(call)} is accepted", (reply,))
             if not otherwise.argument and not alike(Answer(refusal, (place.base[name],)), Answer(reply, (value,))):
@@ -411,7 +406,7 @@ class _Argument:
         return await self.place.ask({key: value for key, value in self.place.base.items() if key != self.name})
 
     async def _ask(self, value: Any, row: Row | None = None) -> tuple[Any, Reply]:
-        return await self.place.ask({**self.place.base, self.name: value}, row)
+        return await self.place.ask_with(self.name, value, row)
 
     def _like(self, value: Any, reply: Reply) -> tuple[str, Reply] | None:
         """The wrong argument that is refused in the same words, and how; None if the words may be a lookup's."""
@@ -451,10 +446,8 @@ class _Argument:
         return bool(spoken & (_LIMITS[kind] if value else _LIMITS[kind] - _MOST_LONG))
 
     async def _is_no_such(self, value: Any) -> bool:
-        async def ask(text: str) -> Reply:
-            return (await self._ask(text))[1]
-
-        return await _is_no_such_text(ask, self.node, value, [sent.get(self.name) for sent, _ in self.taken])
+        taken = [sent.get(self.name) for sent, _ in self.taken]
+        return await _is_no_such_text(self.place, self.name, self.node, value, taken)
 
     async def _depends(self, value: Any) -> bool:
         """Whether the state says which numbers there are: the least that known calls take, or the largest, is refused in another."""
@@ -464,7 +457,7 @@ class _Argument:
         taken = [each for each in given if says_yes((await each.ask(each.base))[1])]
         taken.sort(key=lambda each: each.base[self.name])
         for own, other in ((taken[0], taken[-1]), (taken[-1], taken[0])) if taken else ():
-            if says_no((await other.ask({**other.base, self.name: own.base[self.name]}))[1]):
+            if says_no((await other.ask_with(self.name, own.base[self.name]))[1]):
                 return True
         return False
 
@@ -477,7 +470,7 @@ class _Argument:
         agreeing = 0
         for row in rows[:_ROWS]:
             there = self.elsewhere.get(row)
-            asking = there.ask({**there.base, self.name: value}) if there else self._ask(value, row)
+            asking = there.ask_with(self.name, value) if there else self._ask(value, row)
             if self._like(value, (await asking)[1]):
                 agreeing += 1
             elif (
