@@ -28,6 +28,14 @@ def test_what_varies_is_not_compared(first: Any, second: Any, third: Any, differ
     assert bool(found) == differs, found
 
 
+def test_the_last_digits_of_a_reward_are_not_compared() -> None:
+    rewards = (0.1 + 0.2 + 0.7, 0.7 + 0.2 + 0.1, 0.9999)
+    one, reordered, other = (
+        StepOutcome.of_verify(Reply(200, (), f'{{"reward": {reward!r}}}'.encode(), 0.0)) for reward in rewards
+    )
+    assert one == reordered != other
+
+
 def test_numbers_have_moved_by_their_difference_unless_a_float_cannot_hold_one() -> None:
     assert moved(said({"n": 1.5}), said({"n": 4})) == said({"n": 2.5})
     assert moved(said({"n": 1.5}), said({"n": 10**400})) == said({"n": 10**400})

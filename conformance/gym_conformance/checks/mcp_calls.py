@@ -9,6 +9,7 @@ from gym_conformance.checks.tools import wrong_arguments
 from gym_conformance.contract.dataset_rows import Call, Row, Tool
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.statuses import is_error, is_success
+from gym_conformance.contract.verify_reply import rounded
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.mcp.result import McpResult
 from gym_conformance.session.channel import Channel
@@ -137,10 +138,11 @@ async def mcp_recorded(trial: Trial, row: Any) -> None:
     now = await play(trial, row, calls)
     if not is_success(now.steps[-1].status) or not isinstance(rollout.reward, int | float):
         raise NotApplicable("its reward cannot be compared: it is not scored")
-    for _again in range(_RUNS if now.reward != rollout.reward else 0):
+    as_recorded = now.reward == rounded(rollout.reward)
+    for _again in range(0 if as_recorded else _RUNS):
         if (await play(trial, row, calls)).reward != now.reward:
             raise NotApplicable("its reward cannot be compared: it is not the same each time")
-    if now.reward != rollout.reward:
+    if not as_recorded:
         raise Violation(
             f"reward {rollout.reward!r}, as recorded in {rollout}",
             f"reward {now.reward!r}",

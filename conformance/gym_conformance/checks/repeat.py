@@ -6,7 +6,6 @@ since 0.5.0 whether a verify needs the session.
 
 import asyncio
 import json
-import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -19,7 +18,6 @@ from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.policy_output import response
 from gym_conformance.contract.statuses import is_refusal
-from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.grouping import grouped
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import reply_of
@@ -63,9 +61,6 @@ _WORLDS = 30
 #: a count comes to a round number.
 _MANY, _LONGER = 60, 1.1
 
-#: Rewards are the same up to this relative difference: the last digits of a sum depend on the order of its terms.
-_LAST_DIGITS = 1e-9
-
 _RANDOM = (
     "The environment, or a judge model that it asks, is random in a way that the row does not seed, the reward depends on the "
     "time that has passed, or state is kept from earlier sessions."
@@ -80,9 +75,9 @@ async def _expect_the_best_again(trial: Trial, knowledge: Knowledge) -> None:
     """
     seconds = _LONGER * trial.settings.search.profile.seconds
     tried = [each.trajectories[0] for each in known_alone(knowledge)]
-    earned = [(await run(trial.gym, Channel(trial.gym.endpoint), one)).earned for one in tried]
+    earned = [(await Solo(trial, one).outcome()).earned for one in tried]
     best = tried[earned.index(max(earned))] if tried else Trajectory(trial.gym.row)
-    idle = await run(trial.gym, Channel(trial.gym.endpoint), Trajectory(best.row))
+    idle = await Solo(trial, Trajectory(best.row)).outcome()
     if not tried or max(earned) <= idle.earned:
         return
     first_channel = Channel(trial.gym.endpoint)
@@ -91,7 +86,7 @@ async def _expect_the_best_again(trial: Trial, knowledge: Knowledge) -> None:
     while done < _SESSIONS or (done < _MANY and time.monotonic() < end):
         await asyncio.sleep(seconds / _MANY)
         channel = Channel(trial.gym.endpoint)
-        if not _same((outcome := await run(trial.gym, channel, best)).reward, first.reward):
+        if (outcome := await run(trial.gym, channel, best)).reward != first.reward:
             others.append((channel, outcome))  # the rest is not kept: so many replies may be large
         done += 1
     if others:
@@ -127,13 +122,9 @@ async def repeat_deterministic(trial: Trial, schedule: Schedule) -> None:
         for one, two in zip(first.steps, other.steps, strict=True):
             if one.status != two.status:
                 raise Violation(f"{one.name} answers {one.status} each time", f"{two.status}", _RANDOM)
-    if not all(_same(first.reward, other.reward) for other in others):
+    if any(other.reward != first.reward for other in others):
         rewards = await _rewards_of_one_world(trial, schedule.trajectories[0], (first, *others))
         raise Violation(f"a reward of {rewards[0]} each time", f"{rewards[1]}", _RANDOM)
-
-
-def _same(one: Any, two: Any) -> bool:
-    return one == two or (is_number(one) and is_number(two) and math.isclose(one, two, rel_tol=_LAST_DIGITS))
 
 
 async def _rewards_of_one_world(trial: Trial, trajectory: Trajectory, outcomes: Sequence[Outcome]) -> tuple[Any, Any]:
@@ -147,11 +138,11 @@ async def _rewards_of_one_world(trial: Trial, trajectory: Trajectory, outcomes: 
     if reads or any(int(place[0]) < len(outcomes[0].steps) - 1 for place in varying(outcomes)):
         worlds = [partial(run, trial.gym, Channel(trial.gym.endpoint), looking) for _ in range(_WORLDS)]
         seen = await beside(worlds)
-        outcomes = outcomes if all(_same(each.reward, seen[0].reward) for each in seen) else seen
+        outcomes = seen if any(each.reward != seen[0].reward for each in seen) else outcomes
     verified = len(outcomes[0].steps) - 1
     alike = told_alike(outcomes, varying(outcomes), in_order=True)
     for one, two in combinations(outcomes, 2):
-        if not _same(one.reward, two.reward) and alike(one, two, verified):
+        if one.reward != two.reward and alike(one, two, verified):
             return one.reward, two.reward
     raise NotApplicable(
         "each session draws a world of its own and shows it to the policy: what it earns follows from that"

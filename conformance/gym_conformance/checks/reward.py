@@ -22,7 +22,7 @@ from gym_conformance.contract.policy_output import (
     reasoning,
     response,
 )
-from gym_conformance.contract.verify_reply import is_number
+from gym_conformance.contract.verify_reply import is_number, rounded
 from gym_conformance.drift.wording import short
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
@@ -304,7 +304,7 @@ async def reward_claim(trial: Trial, row: Row) -> None:
     ]
     if not all(map(is_number, plain)):
         return
-    silent = max(plain)
+    silent = rounded(max(plain))
 
     async def earned(text: str, channel: Channel) -> Any:
         """The reward of a text where it is more than that of silence was, else None."""

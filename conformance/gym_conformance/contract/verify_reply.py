@@ -9,6 +9,9 @@ from gym_schemas import is_numeric
 #: `_ng_failure_class` from 0.5.0 on, the others from 0.7.0 on (nemo_gym/base_resources_server.py).
 MASKS: Final = ("_ng_failure_class", "mask_sample", "failure_kind", "failure_reason")
 
+#: Digits of a reward that count: the last ones of a sum depend on the order of its terms.
+_DIGITS: Final = 10
+
 
 def is_masked(body: Any) -> bool:
     """Whether the reply says that its sample must not be trained on, or names what failed."""
@@ -18,6 +21,11 @@ def is_masked(body: Any) -> bool:
 def is_number(value: object) -> TypeGuard[float]:
     """Whether the value is a finite number that a float can hold; bools are not, though Python calls them numbers."""
     return is_numeric(value) and abs(value) <= sys.float_info.max
+
+
+def rounded(reward: Any) -> Any:
+    """The reward as it is compared: a float without its last digits, anything else as it is."""
+    return float(f"{reward:.{_DIGITS}g}") if isinstance(reward, float) else reward
 
 
 def is_summed(body: Any) -> bool:

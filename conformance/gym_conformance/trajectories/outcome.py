@@ -9,7 +9,7 @@ from typing import Any, Final
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.contract.endpoints import VERIFY, tool_path
 from gym_conformance.contract.statuses import is_error, is_success
-from gym_conformance.contract.verify_reply import is_number
+from gym_conformance.contract.verify_reply import is_number, rounded
 from gym_conformance.session.exchange import Reply
 from gym_conformance.session.refusals import says_error
 from gym_schemas import ABSENT, scalars
@@ -48,8 +48,8 @@ class StepOutcome:
 
     @classmethod
     def of_verify(cls, reply: Reply) -> "StepOutcome":
-        """The outcome of a verify; its body is the reward alone, or None if there was none."""
-        return cls(VERIFY, reply.status, reply.fields.get("reward") if is_success(reply.status) else None)
+        """The outcome of a verify; its body is the reward alone, without its last digits, or None if there was none."""
+        return cls(VERIFY, reply.status, rounded(reply.fields.get("reward")) if is_success(reply.status) else None)
 
 
 @dataclass(frozen=True)

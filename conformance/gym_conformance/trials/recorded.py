@@ -14,6 +14,7 @@ from gym_conformance.contract.endpoints import VERIFY, tool_path
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import response
 from gym_conformance.contract.statuses import UNROUTED, is_success
+from gym_conformance.contract.verify_reply import rounded
 from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import reply_of
@@ -267,7 +268,7 @@ def _recorded(rollout: Rollout) -> Outcome:
     steps = [
         StepOutcome(tool_path(call.name), HTTPStatus.OK.value, parsed(output)) for call, output in rollout.answered
     ]
-    return Outcome((*steps, StepOutcome(VERIFY, HTTPStatus.OK.value, rollout.reward)))
+    return Outcome((*steps, StepOutcome(VERIFY, HTTPStatus.OK.value, rounded(rollout.reward))))
 
 
 async def _run(
