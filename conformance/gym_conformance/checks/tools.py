@@ -241,8 +241,7 @@ async def tool_refused_call(trial: Trial, _: object) -> None:
 def _with_each_step(trajectory: Trajectory, disturb: tuple[Call, ...]) -> Trajectory:
     """The trajectory with these calls, which are refused, before each step."""
     for at in reversed(range(len(trajectory.calls) + 1)):
-        for call in reversed(disturb):
-            trajectory = trajectory.with_noise(at, call)
+        trajectory = trajectory.with_noise(at, *disturb)
     return trajectory
 
 

@@ -190,10 +190,7 @@ def _with_crossed(trajectory: Trajectory) -> Iterator[Trajectory]:
         last = max(at for at, call in enumerate(trajectory.calls) if call.name == name)
         linked = any(is_linked(call.arguments) for call in calls)
         for at in {end, end if linked else last + 1}:
-            longer = reading_again(trajectory)
-            for call in reversed(calls):
-                longer = longer.with_noise(at, call)
-            yield longer
+            yield reading_again(trajectory).with_noise(at, *calls)
 
 
 def _with_strange_names(trajectory: Trajectory, seen: set[tuple[str, str, bool]]) -> Iterator[Trajectory]:
@@ -214,26 +211,19 @@ def _with_strange_names(trajectory: Trajectory, seen: set[tuple[str, str, bool]]
                 yield reading_again(trajectory).with_noise(at + 1, several[-1])
             seen.add(key)
         if several and reads:
-            instead = trajectory.chosen([*range(at), *reads])
-            for each in reversed(several):
-                instead = instead.with_noise(at, each)
-            yield instead
+            yield trajectory.chosen([*range(at), *reads]).with_noise(at, *several)
 
 
 def _with_damaged_texts(trajectory: Trajectory) -> Iterator[Trajectory]:
     """For each text of a tool's last calls, the trajectory with that call repeated once in each damaged form."""
     texts = damaged(trajectory)
     for at, call in _last_calls(trajectory):
-        by_name: dict[str, list[Any]] = {}
+        by_name: dict[str, list[Call]] = {}
         for text in texts:
             for name, arguments in _variants(_always(text), call.arguments):
                 if admits(trajectory.row.parameters_of(call.name), resolve(arguments, [])):
-                    by_name.setdefault(name, []).append(arguments)
-        for several in by_name.values():
-            longer = reading_again(trajectory)
-            for arguments in reversed(several):
-                longer = longer.with_noise(at + 1, Call(call.name, arguments))
-            yield longer
+                    by_name.setdefault(name, []).append(Call(call.name, arguments))
+        yield from (reading_again(trajectory).with_noise(at + 1, *several) for several in by_name.values())
 
 
 def _last_calls(trajectory: Trajectory) -> Iterator[tuple[int, Call]]:
@@ -278,10 +268,8 @@ def with_each_tool_invalid(knowledge: Knowledge) -> list[Schedule]:
     """
     found = known_disturbed(knowledge)
     for plain in known(knowledge)[:1]:
-        at, invalid = len(plain.calls) // 2, plain
-        for tool in plain.row.tools:
-            invalid = invalid.with_noise(at, Call(tool.name, {}))
-        found.append(Schedule((invalid,)))
+        bare = (Call(tool.name, {}) for tool in reversed(plain.row.tools))
+        found.append(Schedule((plain.with_noise(len(plain.calls) // 2, *bare),)))
     seen = set[tuple[str, str]]()
     wrong = (each for one in known(knowledge) for each in _with_one_wrong(one, seen))
     return [*found, *(Schedule((each,)) for each in islice(wrong, _STRANGE_CALLS))]
@@ -303,10 +291,7 @@ def _with_one_wrong(trajectory: Trajectory, seen: set[tuple[str, str]]) -> Itera
                     wrong.setdefault(name, []).append(Call(call.name, arguments))
         for name, calls in wrong.items():
             if (call.name, name) not in seen:
-                invalid = trajectory
-                for each in reversed(calls):
-                    invalid = invalid.with_noise(at + 1, each)
-                yield invalid
+                yield trajectory.with_noise(at + 1, *calls)
             seen.add((call.name, name))
 
 

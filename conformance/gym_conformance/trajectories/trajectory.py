@@ -98,11 +98,15 @@ class Trajectory:
         """The number of steps: a seed, the calls, and a verify."""
         return len(self.calls) + 2
 
-    def with_noise(self, at: int, call: Call) -> "Trajectory":
-        """The same with one more call, to be refused, before call `at`."""
-        moved = [_renumbered(each, lambda old: old + (old >= at)) for each in self.calls]
-        noise = frozenset({at, *(old + (old >= at) for old in self.noise)})
-        return replace(self, calls=(*moved[:at], call, *moved[at:]), noise=noise)
+    def with_noise(self, at: int, *calls: Call) -> "Trajectory":
+        """The same with more calls, to be refused, before call `at`."""
+
+        def place(old: int) -> int:
+            return old + len(calls) * (old >= at)
+
+        moved = [_renumbered(each, place) for each in self.calls]
+        noise = frozenset({*range(at, at + len(calls)), *map(place, self.noise)})
+        return replace(self, calls=(*moved[:at], *calls, *moved[at:]), noise=noise)
 
     def with_renumbered(self, session: int, places: Mapping[int, int]) -> "Trajectory":
         """The same after the calls of another trajectory of the schedule were renumbered."""
