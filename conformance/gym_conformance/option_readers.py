@@ -215,7 +215,7 @@ def find_envs(given: Iterable[str]) -> "tuple[Env, ...]":
 
 def ensure_installer() -> None:
     """Ensure that what `--gym-install` needs is installed."""
-    if not all(importlib.util.find_spec(module) for module in ("packaging", "platformdirs", "uv")):
+    if not all(importlib.util.find_spec(module) for module in ("platformdirs", "uv")):
         raise BadOption("--gym-install: uv is not installed here; python -m pip install 'gym-conformance[install]'")
 
 

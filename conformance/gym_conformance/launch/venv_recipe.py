@@ -14,16 +14,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import canonicalize_name
 
 from gym_conformance.documents import read_text
 from gym_conformance.launch.env import ENVIRONMENT, RESOURCES, Env
 from gym_conformance.launch.other_requirements import listed_elsewhere, pep440, pythons_of_a_build
 from gym_conformance.printable import Refusal
-
-if TYPE_CHECKING:  # an extra
-    from packaging.requirements import Requirement
-    from packaging.specifiers import SpecifierSet
 
 #: Releases of nemo-gym by the Python that they need: 0.4.0 pins packages that lack support for 3.13; 0.5.0 requires 3.13.
 _RELEASES: Final = {
@@ -201,9 +201,6 @@ class _Wanted:
 
     def _read(self, line: str) -> Iterator[str]:
         """The lines to install for one line of requirements."""
-        from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415
-        from packaging.utils import canonicalize_name  # noqa: PLC0415
-
         option = _OPTION.fullmatch(line)
         if option and option[1] not in ("-e", "--editable"):
             yield line
@@ -261,8 +258,7 @@ class _Wanted:
         for each in (each for extra in extras for each in _strings(optional.get(extra))):
             yield from self._read(_from_source(each, _sources(text), self._env.project))
 
-    def _named(self, requirement: "Requirement", wanted: str) -> Iterator[str]:
-        from packaging.specifiers import SpecifierSet  # noqa: PLC0415
+    def _named(self, requirement: Requirement, wanted: str) -> Iterator[str]:
 
         if self._release or (not requirement.specifier and not requirement.url):
             yield from self._gym(requirement.extras)
@@ -272,8 +268,6 @@ class _Wanted:
 
     def _gym(self, extras: Sequence[str] | set[str]) -> Iterator[str]:
         """NeMo Gym if no release is named: the user's, the one whose wheel has this env, or what a clone requires."""
-        from packaging.specifiers import SpecifierSet  # noqa: PLC0415
-
         release = self._release or _installed(self._env.root)
         self.nemo = SpecifierSet(f"=={release}" if release else "")
         needed = sorted(set(extras) - _UNNEEDED)
@@ -347,8 +341,7 @@ def _python_of_build(folder: Path, built: str) -> str:
     return pep440(poetry.get("python", "")) or next(filter(None, said), "")
 
 
-def _specifiers(said: str) -> "SpecifierSet":
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415
+def _specifiers(said: str) -> SpecifierSet:
 
     try:
         return SpecifierSet(said)
@@ -375,7 +368,7 @@ def _interpreter(minor: str) -> str:
     return sys.executable if minor == f"{sys.version_info.major}.{sys.version_info.minor}" else minor
 
 
-def _python(nemo: "SpecifierSet | None", admitted: "SpecifierSet") -> tuple[str, bool]:
+def _python(nemo: SpecifierSet | None, admitted: SpecifierSet) -> tuple[str, bool]:
     """The required Python, and whether its patch release does not matter."""
     if nemo is None:
         return (sys.executable, False) if admitted.contains(sys.version.split()[0]) else (str(admitted), False)
@@ -407,7 +400,7 @@ def _of_index(line: str) -> str:
     return f"{_NEMO}{named[1] or ''}" if named else ""
 
 
-def _is_local(requirement: "Requirement | None", wanted: str) -> bool:
+def _is_local(requirement: Requirement | None, wanted: str) -> bool:
     """Whether the requirement is a path on this machine."""
     if requirement and not requirement.url:
         return False
@@ -446,7 +439,7 @@ def _lines_in(text: str, folder: Path, depth: int = 0) -> Iterator[_Line]:
                 yield _Line(line)
 
 
-def _value(option: "re.Match[str] | None") -> str:
+def _value(option: re.Match[str] | None) -> str:
     return option[2].strip("'\"") if option else ""
 
 
@@ -485,8 +478,6 @@ def _table(text: str, *keys: str) -> Mapping[str, Any]:
 
 def _sources(text: str) -> Mapping[str, Any]:
     """The table `tool.uv.sources` of a pyproject.toml, by canonical names."""
-    from packaging.utils import canonicalize_name  # noqa: PLC0415 - an extra
-
     return {canonicalize_name(name): source for name, source in _table(text, "tool", "uv", "sources").items()}
 
 
@@ -496,8 +487,6 @@ def _member(name: str, project: Path) -> str:
     Raises:
         BadRequirements: there is none. It must not be looked up in an index, where others may have taken its name.
     """
-    from packaging.utils import canonicalize_name  # noqa: PLC0415 - an extra
-
     for root in (project, *project.resolve().parents):
         workspace = _table(_text(root / "pyproject.toml") or "", "tool", "uv", "workspace")
         members = [folder for pattern in _strings(workspace.get("members")) for folder in sorted(root.glob(pattern))]
@@ -510,9 +499,6 @@ def _member(name: str, project: Path) -> str:
 
 def _from_source(wanted: str, sources: Mapping[str, Any], project: Path) -> str:
     """A dependency with its source from `tool.uv.sources`, which uv only reads for projects, as a plain requirement."""
-    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - an extra
-    from packaging.utils import canonicalize_name  # noqa: PLC0415
-
     try:
         requirement = Requirement(wanted)
     except InvalidRequirement:
