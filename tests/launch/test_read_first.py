@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -39,7 +40,7 @@ def test_what_is_read_is_read_first(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
     options = Options(envs=find_envs(["sums"], tmp_path), install=True)
-    mocks = SimpleNamespace(addresses=NOBODY, forget=lambda: None)
+    mocks: Any = SimpleNamespace(addresses=NOBODY, forget=lambda: None)
     target = launched_target("", options, mocks)  # no more of them is asked for
     with pytest.raises(NotLaunched, match=needs), target.serve():
         pass

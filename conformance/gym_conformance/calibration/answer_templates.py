@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from gym_conformance.calibration.row_fields import Placeholder, chosen, dotted, fields_of, names_gold, value_at, written
 from gym_conformance.contract.dataset_rows import Call, Rollout, Source
@@ -58,17 +58,6 @@ class GivenAnswer:
         """Calls, then a message unless `words` is empty."""
         items = [function_call(call.name, json.dumps(call.arguments), f"call_{at}") for at, call in enumerate(calls)]
         return GivenAnswer((*items, *([message(words)] if words else [])), tuple(calls), gold)
-
-
-class Template(Protocol):
-    """The form of an answer, for any row."""
-
-    @property
-    def names_gold(self) -> bool:
-        """Whether a field that fills it is named like an answer."""
-
-    def fill(self, data: Mapping[str, Any]) -> GivenAnswer | None:
-        """The row's answer from its own fields; None if the row lacks a value for a placeholder."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +130,10 @@ class ScriptTemplate:
             return None
         calls = tuple(Call(call.name, _filled(call.arguments, values)) for call in self.calls)
         return GivenAnswer.of(calls, self.words, tuple(map(str, values.values())))
+
+
+#: The form of an answer, for any row.
+Template = TextTemplate | CallsTemplate | ScriptTemplate
 
 
 def calls_in(value: Any) -> tuple[Call, ...]:

@@ -14,7 +14,7 @@ from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trajectories.outcome import Outcome, Place
 from gym_conformance.trajectories.renaming import names_in, new_names, renamed
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, resolve
-from gym_conformance.trials.suspicions import Anyway, Between, Maker, Told
+from gym_conformance.trials.suspicions import Anyway, Between, Maker, Told, Twice
 from gym_conformance.trials.trial import Trial
 from gym_schemas import scalars
 
@@ -30,21 +30,21 @@ _PAIRS = 4
 
 def around(trial: Trial, probe: Trajectory, found: Sequence[Trajectory], differs: frozenset[Place]) -> Iterator[Maker]:
     """A probe in sessions before and after others, and in one that lasts while others come and go."""
-    anyway = _in_two(trial, probe, differs)
+    anyway = Anyway(differs)
     for writes in found:
-        yield partial(Between, trial, anyway, partial(fresh, writes), _told_of(probe, writes))
+        yield partial(Between, trial, _in_two(trial, probe), anyway, partial(fresh, writes), _told_of(probe, writes))
     yield from steady(trial, replace(probe, calls=()), probe.calls, found[:_BETWEEN])
 
 
-def _in_two(trial: Trial, probe: Trajectory, differs: frozenset[Place] = frozenset()) -> Anyway:
-    """A probe in two sessions, one after the other; some of what differs anyway may be known."""
+def _in_two(trial: Trial, probe: Trajectory) -> Twice:
+    """A probe in two sessions, one after the other."""
 
     async def in_two(channel: Channel, between: Callable[[], Awaitable[object]]) -> tuple[Outcome, Outcome]:
         before = await run(trial.gym, channel, probe)
         await between()
         return before, await run(trial.gym, channel, probe)
 
-    return Anyway(trial, in_two, differs)
+    return in_two
 
 
 def _told_of(probe: Trajectory, writes: Trajectory) -> Told:
@@ -62,7 +62,8 @@ def asking_for_others(trial: Trial, found: Sequence[Trajectory]) -> Iterator[Mak
         told = [call for call in strange if any(str(value) not in words for value, _ in scalars(call.arguments))]
         if told and one.row is not other.row:
             probe = Trajectory(one.row, tuple(told[:_READS]))  # last first: they lead to less
-            yield partial(Between, trial, _in_two(trial, probe), partial(replace, other), _told_of(probe, other))
+            told_of_it = _told_of(probe, other)
+            yield partial(Between, trial, _in_two(trial, probe), Anyway(), partial(replace, other), told_of_it)
 
 
 def where_it_ends(trial: Trial, knowledge: Knowledge, found: Sequence[Trajectory]) -> Iterator[Maker]:
@@ -95,14 +96,14 @@ def steady(
         await rollout.session.close()
         return Outcome(calls[: len(reads)]), Outcome(calls[len(reads) :])
 
-    anyway = Anyway(trial, in_one)
+    anyway = Anyway()
     for writes in between:
         told = Told(
             Schedule((whole, writes), before + (1,) * writes.steps),
             " again, as where no other session comes and goes in between",
             " after another session",
         )
-        yield partial(Between, trial, anyway, partial(fresh, writes), told)
+        yield partial(Between, trial, in_one, anyway, partial(fresh, writes), told)
 
 
 def fresh(trajectory: Trajectory) -> Trajectory:

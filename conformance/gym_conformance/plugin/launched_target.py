@@ -1,47 +1,27 @@
 """A target launched from an env's files: its server, with the mocks that it uses, while it is judged."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import Any, Protocol
 
 from gym_conformance.dataset import BadData, Dataset, load
 from gym_conformance.launch.env import BadConfig, Env
 from gym_conformance.launch.launched_server import LaunchedServer
 from gym_conformance.launch.not_launched import NotLaunched
-from gym_conformance.launch.specification import Launch, PeerAddresses
+from gym_conformance.launch.specification import Launch
 from gym_conformance.launch.venv_recipe import left_out
 from gym_conformance.options import LOCAL, Options
+from gym_conformance.plugin.mocks import MockPeers
 from gym_conformance.plugin.target import Interpreter, RunningServer, Target
 from gym_conformance.plugin.target_run import Unreachable, ensure_reachable
 from gym_conformance.reports.repo_paths import relative
-from gym_conformance.trials.launched import (
-    FakeHosts,
-    FakeModel,
-    FakeSandboxes,
-    JudgeModels,
-    Launched,
-)
+from gym_conformance.trials.launched import JudgeModels, Launched
 
 #: Lines of the log to search for the cause of a crash: nemo-gym prints a traceback twice.
 _SEEN = 400
-
-
-class Mocks(FakeModel, FakeHosts, FakeSandboxes, Protocol):
-    """What a launched server uses: models, other hosts, sandboxes, and a head that knows its config."""
-
-    @property
-    def addresses(self) -> PeerAddresses:
-        """The addresses of head and policy, and of the other mocks."""
-
-    def tell_head(self, config: Mapping[str, Any]) -> None:
-        """Have the head serve this config."""
-
-    def forget(self) -> None:
-        """Prepare for another server: forget the requests to other hosts and sandboxes, and make those unavailable."""
 
 
 @dataclass
@@ -56,7 +36,7 @@ class launched:  # noqa: N801 - a context manager
     launch: Launch
     interpreter: Interpreter
     options: Options
-    mocks: Mocks
+    mocks: MockPeers
     server: LaunchedServer = field(init=False)
 
     def __enter__(self) -> RunningServer:
@@ -162,7 +142,7 @@ def _ensure_answers(server: LaunchedServer, options: Options) -> None:
         raise server.refused(str(silent)) from None
 
 
-def launched_target(name: str, options: Options, peers: Mocks) -> Target:
+def launched_target(name: str, options: Options, peers: MockPeers) -> Target:
     """The one env of these options, not yet launched."""
     [env] = options.envs
     interpreter = Interpreter(env, options)

@@ -2,11 +2,12 @@
 
 import asyncio
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf
-from typing import Final, Protocol
+from typing import Final
 
 from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel, NoRoom, PathHangs
@@ -47,19 +48,112 @@ class Told:
     hint: str = STORE
 
 
-class Suspicion(Protocol):
-    """The suspicion of a trace: a trial that an earlier session may have affected, and a control that it has not."""
+#: Makes a run over a channel.
+Made = Callable[[Channel], Awaitable[Outcome]]
 
-    told: Told
+#: Runs a probe over a channel, something else over it, and the probe again.
+Twice = Callable[[Channel, Callable[[], Awaitable[object]]], Awaitable[tuple[Outcome, Outcome]]]
+
+
+@dataclass
+class Anyway:
+    """What differs between two sound outcomes, found out once for all suspicions that share it, in so many looks."""
+
+    mask: frozenset[Place] = frozenset()
+    looks: int = 0
+
+
+class Suspicion(ABC):
+    """The suspicion of a trace: a trial that an earlier session may have affected, and a control that it has not.
+
+    Each comes to two outcomes, which are compared but for what differs anyway.
+    """
+
+    def __init__(self, trial: Trial, told: Told, anyway: Anyway) -> None:
+        self.told = told
+        self._trial, self._anyway = trial, anyway
+        self._seen: tuple[Outcome, Outcome] | None = None  # of the last trial
 
     async def tried(self, channel: Channel) -> Difference | None:
         """How a trial differs."""
+        self._seen = await self._suspect(channel)
+        return self._change(*self._seen)
 
     async def control(self, channel: Channel) -> Difference | None:
         """How a control differs."""
+        return self._change(*await self._sound(channel))
 
     async def settle(self) -> bool:
         """Find out what differs anyway, leave it out from now on, and say whether the last trial still differs."""
+
+        def differs() -> bool:
+            return self._seen is None or self._change(*self._seen) is not None
+
+        while self._anyway.looks < _CONTROLS and differs():
+            self._anyway.mask |= volatile(*await self._sound(Channel(self._trial.gym.endpoint)))
+            self._anyway.looks += 1
+        return differs()
+
+    @abstractmethod
+    async def _suspect(self, channel: Channel) -> tuple[Outcome, Outcome]:
+        """Make a trial."""
+
+    @abstractmethod
+    async def _sound(self, channel: Channel) -> tuple[Outcome, Outcome]:
+        """Make a control."""
+
+    @abstractmethod
+    def _change(self, before: Outcome, after: Outcome) -> Difference | None:
+        """How the second outcome differs from the first."""
+
+
+class Between(Suspicion):
+    """A probe just before another session and just after it, held to one before and after a pause that is as long."""
+
+    def __init__(
+        self, trial: Trial, twice: Twice, anyway: Anyway, writes: Callable[[], Trajectory], told: Told
+    ) -> None:
+        super().__init__(trial, told, anyway)
+        self._twice, self._writes = twice, writes
+        self._seconds = 0.0  # that the last session in between took
+
+    async def _suspect(self, channel: Channel) -> tuple[Outcome, Outcome]:
+        async def between() -> None:
+            began = time.monotonic()
+            await run(self._trial.gym, channel, self._writes())
+            self._seconds = time.monotonic() - began
+
+        return await self._twice(channel, between)
+
+    async def _sound(self, channel: Channel) -> tuple[Outcome, Outcome]:
+        return await self._twice(channel, lambda: asyncio.sleep(self._seconds))
+
+    def _change(self, before: Outcome, after: Outcome) -> Difference | None:
+        return next((one for one in lasting([before], [after]) if not masked(one.place, self._anyway.mask)), None)
+
+
+class Likeness(Suspicion):
+    """Runs that are compared to the first of others."""
+
+    def __init__(self, trial: Trial, tried: Made, control: Made, told: Told) -> None:
+        super().__init__(trial, told, Anyway())
+        self._tried, self._control = tried, control
+        self._reference: Outcome | None = None
+
+    async def _suspect(self, channel: Channel) -> tuple[Outcome, Outcome]:
+        if self._reference is None:
+            self._anyway.mask |= volatile(*await self._sound(Channel(self._trial.gym.endpoint)))
+        return await self._first(), await self._tried(channel)
+
+    async def _sound(self, channel: Channel) -> tuple[Outcome, Outcome]:
+        return await self._first(), await self._control(channel)
+
+    async def _first(self) -> Outcome:
+        self._reference = self._reference or await self._control(Channel(self._trial.gym.endpoint))
+        return self._reference
+
+    def _change(self, before: Outcome, after: Outcome) -> Difference | None:
+        return next((one for one in differences(before, after, self._anyway.mask) if not by_design(one.place)), None)
 
 
 #: Makes it anew for each use.
@@ -123,112 +217,3 @@ async def expect_none(trial: Trial, suspicion: Suspicion) -> None:
         trial.schedule = told.schedule
         expected = f"{found.step} answers {found.expected!r}{told.expected}"
         raise Violation(expected, f"{found.actual!r}{told.actual}", told.hint, Cause.OUTLIVING_STATE)
-
-
-#: Runs a probe over a channel, something else over it, and the probe again.
-Twice = Callable[[Channel, Callable[[], Awaitable[object]]], Awaitable[tuple[Outcome, Outcome]]]
-
-
-class Anyway:
-    """What differs between two runs of a probe with only a pause in between; found out once for each probe.
-
-    What is `known` to differ is left out from the start.
-    """
-
-    def __init__(self, trial: Trial, twice: Twice, known: frozenset[Place] = frozenset()) -> None:
-        self.twice = twice
-        self.mask = known
-        self._trial, self._looks = trial, 0
-
-    async def settle(self, pause: Callable[[], Awaitable[object]], differs: Callable[[], bool]) -> None:
-        """Run it a few times with only the pause in between, until nothing `differs` any longer."""
-        while self._looks < _CONTROLS and differs():
-            self.mask |= volatile(*await self.twice(Channel(self._trial.gym.endpoint), pause))
-            self._looks += 1
-
-
-class Between:
-    """A probe just before another session and just after it, held to one before and after a pause that is as long."""
-
-    def __init__(self, trial: Trial, anyway: Anyway, writes: Callable[[], Trajectory], told: Told) -> None:
-        self.told = told
-        self._trial, self._anyway, self._writes = trial, anyway, writes
-        self._seconds = 0.0  # that the last session in between took
-        self._seen: tuple[Outcome, Outcome] | None = None  # before and after it
-
-    async def tried(self, channel: Channel) -> Difference | None:
-        """How the probe differs after the session."""
-
-        async def between() -> None:
-            began = time.monotonic()
-            await run(self._trial.gym, channel, self._writes())
-            self._seconds = time.monotonic() - began
-
-        self._seen = await self._anyway.twice(channel, between)
-        return self._change(*self._seen)
-
-    async def control(self, channel: Channel) -> Difference | None:
-        """How it differs after the pause."""
-        return self._change(*await self._anyway.twice(channel, self._pause))
-
-    async def settle(self) -> bool:
-        """Leave out what differs after a pause."""
-
-        def differs() -> bool:
-            return self._seen is None or self._change(*self._seen) is not None
-
-        await self._anyway.settle(self._pause, differs)
-        return differs()
-
-    async def _pause(self) -> None:
-        await asyncio.sleep(self._seconds)
-
-    def _change(self, before: Outcome, after: Outcome) -> Difference | None:
-        return next((one for one in lasting([before], [after]) if not masked(one.place, self._anyway.mask)), None)
-
-
-#: Makes a run over a channel.
-Made = Callable[[Channel], Awaitable[Outcome]]
-
-
-class Likeness:
-    """Runs that are compared to other runs."""
-
-    def __init__(self, trial: Trial, tried: Made, control: Made, told: Told) -> None:
-        self.told = told
-        self._aside = Channel(trial.gym.endpoint)
-        self._tried, self._control = tried, control
-        self._reference: Outcome | None = None
-        self._seen: Outcome | None = None  # the last run that is suspected
-        self._mask: frozenset[Place] = frozenset()
-
-    async def tried(self, channel: Channel) -> Difference | None:
-        """How a suspected run differs from the first control."""
-        if self._reference is None:
-            await self._learn()
-        self._seen = await self._tried(channel)
-        return self._unlike(self._seen)
-
-    async def control(self, channel: Channel) -> Difference | None:
-        """How a control differs from it."""
-        return self._unlike(await self._control(channel))
-
-    async def settle(self) -> bool:
-        """Leave out what differs among controls."""
-
-        def differs() -> bool:
-            return self._seen is None or self._unlike(self._seen) is not None
-
-        looks = 0
-        while looks < _CONTROLS and differs():
-            await self._learn()
-            looks += 1
-        return differs()
-
-    async def _learn(self) -> None:
-        self._reference = self._reference or await self._control(self._aside)
-        self._mask |= volatile(self._reference, await self._control(self._aside))
-
-    def _unlike(self, outcome: Outcome) -> Difference | None:
-        found = differences(self._reference, outcome, self._mask) if self._reference else ()
-        return next((one for one in found if not by_design(one.place)), None)
