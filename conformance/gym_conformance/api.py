@@ -4,13 +4,7 @@ Everything in this distribution that docs/api.md does not name may change in any
 """
 
 from gym_conformance.contract.dataset_rows import Call, Rollout, Row, Tool
-from gym_conformance.contract.policy_output import (
-    function_call,
-    function_call_output,
-    message,
-    reasoning,
-    response,
-)
+from gym_conformance.contract.policy_output import function_call, function_call_output, message, reasoning, response
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.contracts import Session

@@ -49,9 +49,7 @@ def add_simple_agent(
 def add_environment_server(gym: MockGym, name: str, *, agent: str, resources: str) -> str:
     """Serve nemo-gym 0.7.0's environment server, which opens typed sessions with both for each row; its base URL."""
     from environment_servers.single_agent_turn.app import SingleAgentTurnEnvironmentServerConfig  # noqa: PLC0415
-    from environment_servers.single_agent_turn_legacy.app import (  # noqa: PLC0415
-        SingleAgentTurnLegacyEnvironmentServer,
-    )
+    from environment_servers.single_agent_turn_legacy.app import SingleAgentTurnLegacyEnvironmentServer  # noqa: PLC0415
 
     server = _configured(
         gym,
@@ -68,10 +66,7 @@ def add_environment_server(gym: MockGym, name: str, *, agent: str, resources: st
 
 def add_openai_model(gym: MockGym, name: str, upstream: str) -> str:
     """Serve nemo-gym's `openai_model` server, with an OpenAI base URL behind it; its base URL."""
-    from responses_api_models.openai_model.app import (  # noqa: PLC0415
-        SimpleModelServer,
-        SimpleModelServerConfig,
-    )
+    from responses_api_models.openai_model.app import SimpleModelServer, SimpleModelServerConfig  # noqa: PLC0415
 
     openai = {"openai_base_url": upstream, "openai_api_key": "none", "openai_model": "policy"}
     return gym.add_model(name, asgi_app(_configured(gym, SimpleModelServer, SimpleModelServerConfig, name, **openai)))

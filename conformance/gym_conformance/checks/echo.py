@@ -10,14 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from gym_conformance.contract.endpoints import TOKEN_FIELDS, VERIFY
-from gym_conformance.contract.policy_output import (
-    DO_NOTHING,
-    function_call,
-    message,
-    reasoning,
-    response,
-    with_tokens,
-)
+from gym_conformance.contract.policy_output import DO_NOTHING, function_call, message, reasoning, response, with_tokens
 from gym_conformance.contract.statuses import is_success
 from gym_conformance.session.contracts import JSON_HEADERS
 from gym_conformance.session.exchange import Request, reply_of

@@ -24,14 +24,7 @@ from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.needs import COOKIES, RESOURCES_SERVER, each_row
 from gym_conformance.trials.replay import recorded_trajectory
 from gym_conformance.trials.solo import Solo
-from gym_conformance.trials.trial import (
-    Trial,
-    describe,
-    expect_no_crash,
-    expect_object,
-    expect_success,
-    refuse_made_up,
-)
+from gym_conformance.trials.trial import Trial, describe, expect_no_crash, expect_object, expect_success, refuse_made_up
 
 #: Bytes of a cookie's name and value that clients must take (RFC 6265, section 6.1), and that aiohttp takes.
 _COOKIE = 4096

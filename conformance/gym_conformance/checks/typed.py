@@ -32,14 +32,7 @@ from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE, TYPED, each_ro
 from gym_conformance.trials.property import alone, knowledge_of, property_check
 from gym_conformance.trials.replay import recorded_trajectory
 from gym_conformance.trials.solo import Solo
-from gym_conformance.trials.trial import (
-    Trial,
-    describe,
-    expect_no_crash,
-    expect_object,
-    expect_success,
-    refuse_made_up,
-)
+from gym_conformance.trials.trial import Trial, describe, expect_no_crash, expect_object, expect_success, refuse_made_up
 
 #: The episode that comes for another's session.
 ANOTHER: Final = "another"

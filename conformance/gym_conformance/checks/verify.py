@@ -33,14 +33,7 @@ from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.in_form import expect_number
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE, TOOLS, each_degenerate_output, each_row
-from gym_conformance.trials.trial import (
-    Trial,
-    describe,
-    expect_no_crash,
-    expect_object,
-    expect_success,
-    refuse_made_up,
-)
+from gym_conformance.trials.trial import Trial, describe, expect_no_crash, expect_object, expect_success, refuse_made_up
 from gym_schemas import scalars
 
 #: Rows unlike the first, and characters of the outputs that are verified in them, too.

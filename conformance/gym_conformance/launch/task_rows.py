@@ -17,11 +17,7 @@ from typing import Any
 def judged(folder: Path, file: Path) -> dict[str, Any]:
     """The validator's result."""
     try:
-        from nemo_gym.task_data import (  # noqa: PLC0415 - it may be missing, which we report
-            TaskDataSchemaError,
-            load_task_data_schema,
-            validate_jsonl_rows,
-        )
+        from nemo_gym.task_data import TaskDataSchemaError, load_task_data_schema, validate_jsonl_rows  # noqa: PLC0415 - it may be missing, which we report
     except ImportError as error:
         return {"unknown": f"nemo-gym 0.7.0 or newer, whose nemo_gym.task_data reads it: {error}"}
     try:

@@ -28,10 +28,7 @@ from gym_conformance.trajectories.in_flight import HERE, Drivers
 from gym_conformance.trajectories.trajectory import Schedule
 from gym_conformance.trials.bench import Bench
 from gym_conformance.trials.check import Check
-from gym_conformance.trials.launched import (
-    NOT_LAUNCHED,
-    Launched,
-)
+from gym_conformance.trials.launched import NOT_LAUNCHED, Launched
 
 _NOTHING = Effort(0, 0.0)
 _NO_ROWS = Dataset()

@@ -8,15 +8,7 @@ from math import inf
 from typing import Any, Protocol, TypeVar
 
 from gym_conformance.session.channel import Channel, Endpoint
-from gym_conformance.trajectories.evidence import (
-    COSTLY,
-    LOOKS,
-    SEVENTEEN,
-    Comparison,
-    Decision,
-    Look,
-    chance_so_far,
-)
+from gym_conformance.trajectories.evidence import COSTLY, LOOKS, SEVENTEEN, Comparison, Decision, Look, chance_so_far
 from gym_conformance.trajectories.execute import beside
 from gym_conformance.trials.trial import Trial
 

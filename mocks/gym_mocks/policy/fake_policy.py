@@ -11,17 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gym_mocks.policy.answer import PolicyAnswer
 from gym_mocks.policy.conversation import PolicyApi, PolicyRequest
 from gym_mocks.policy.faults import FaultKind, Faults, PolicyFault, distorted
-from gym_mocks.policy.policies import (
-    Policy,
-    Said,
-    echo,
-    ending,
-    generated,
-    policy_of,
-    replayed,
-    scripted,
-    turn_by,
-)
+from gym_mocks.policy.policies import Policy, Said, echo, ending, generated, policy_of, replayed, scripted, turn_by
 from gym_mocks.policy.policy_calls import Calls, PolicyCall
 from gym_mocks.policy.raw_prompts import raw_prompt
 from gym_mocks.policy.request_values import KEPT, refused_value, token_ids

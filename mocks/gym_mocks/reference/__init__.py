@@ -2,15 +2,7 @@
 
 from pathlib import Path
 
-from gym_mocks.reference.stockroom import (
-    Stock,
-    add_stock,
-    count_stock,
-    list_stock,
-    move_stock,
-    open_stock,
-    verify,
-)
+from gym_mocks.reference.stockroom import Stock, add_stock, count_stock, list_stock, move_stock, open_stock, verify
 from gym_mocks.resources import FunctionTool, ResourcesServer, SessionStore, SignedCookie, StoredSession
 
 __all__ = [
