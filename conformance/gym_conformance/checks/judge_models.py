@@ -11,7 +11,6 @@ from typing import Any, Final
 from gym_conformance.contract.policy_output import message, response
 from gym_conformance.contract.statuses import is_success
 from gym_conformance.contract.verify_reply import is_masked
-from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.exchange import Reply
 from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.trials.check import check
@@ -19,6 +18,7 @@ from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.in_form import expect_named_cause, expect_reported
 from gym_conformance.trials.launched import FakeModel, JudgeModels, Saying
 from gym_conformance.trials.needs import RESOURCES_SERVER, reverify_mode
+from gym_conformance.trials.replay import an_answer
 from gym_conformance.trials.trial import Trial
 
 #: More than a judge model's context holds.
@@ -106,13 +106,14 @@ async def _verified(trial: Trial, saying: Saying) -> Reply:
         NotApplicable: the server asks no model.
     """
     model = judge_models_of(trial).model
-    session = await trial.open(next(iter(trial.gym.recorded), None))
+    row = next(iter(trial.gym.recorded), trial.gym.row)
+    session = await trial.open(row)
     fails = saying not in (Saying.YES, Saying.NO)  # a verify that waits for such a judge model is answered otherwise
     with (
         trial.gym.endpoint.forgiving(when=fails),
         answering(model, saying, "verify asks no model to score this row"),
     ):
-        return await trial.verify(session, _LONG if saying is Saying.TOO_LONG else _output(trial.gym))
+        return await trial.verify(session, _LONG if saying is Saying.TOO_LONG else an_answer(trial.gym, row))
 
 
 @contextmanager
@@ -144,8 +145,3 @@ def judge_models_of(trial: Trial) -> JudgeModels:
     if not models.names:
         raise NotApplicable("its config refers to no model server")
     return models
-
-
-def _output(gym: Gym) -> dict[str, object]:
-    recorded = next((rollout for rollouts in gym.recorded.values() for rollout in rollouts), None)
-    return response(recorded.output) if recorded else response([message("The answer is 42.")])

@@ -4,7 +4,6 @@ While it is judged, a recorder on loopback stands for all other hosts (`--gym-ne
 """
 
 from gym_conformance.contract.endpoints import VERIFY
-from gym_conformance.contract.policy_output import message, response
 from gym_conformance.session.exchange import Exchange
 from gym_conformance.trajectories.before_and_after import writing
 from gym_conformance.trials.check import check
@@ -12,6 +11,7 @@ from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.in_form import expect_named_cause, expect_reported
 from gym_conformance.trials.launched import FakeHosts, OtherHosts
 from gym_conformance.trials.needs import RESOURCES_SERVER, need
+from gym_conformance.trials.replay import an_answer
 from gym_conformance.trials.trial import Trial
 
 #: Rows that are played, and requests to other hosts that are told.
@@ -55,9 +55,7 @@ async def outside_answers(trial: Trial, hosts: OtherHosts) -> None:
             for row, session in opened:
                 for call in writing(trial.gym, row).calls if row.tools else ():
                     await session.call(call)
-                recorded = trial.gym.recorded.get(row, ())
-                output = response(recorded[0].output) if recorded else response([message("The answer is 42.")])
-                await session.verify(output)
+                await session.verify(an_answer(trial.gym, row))
     finally:
         outside.let(outside.settled)
     if _times(outside) == asked:

@@ -5,13 +5,13 @@ Where its config refers to a sandbox and has none, the suite's stand for it; the
 
 import asyncio
 
-from gym_conformance.contract.policy_output import message, response
 from gym_conformance.session.exchange import Reply
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.in_form import expect_named_cause, expect_reported
 from gym_conformance.trials.launched import FakeSandboxes, SandboxTrouble
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
+from gym_conformance.trials.replay import an_answer
 from gym_conformance.trials.trial import Trial
 
 #: Seconds within which a sandbox is closed after a verify.
@@ -89,12 +89,11 @@ async def _verified(trial: Trial, trouble: SandboxTrouble) -> Reply:
     """
     sandboxes = _sandboxes(trial)
     row = next(iter(trial.gym.recorded), trial.gym.row)
-    rollout = next(iter(trial.gym.recorded.get(row, ())), None)
     asked = sandboxes.asked_sandboxes
     session = await trial.open(row)
     sandboxes.let_sandboxes(trouble)
     try:
-        reply = await trial.verify(session, response(rollout.output if rollout else [message("The answer is 42.")]))
+        reply = await trial.verify(session, an_answer(trial.gym, row))
         await session.close()
     finally:
         sandboxes.let_sandboxes(SandboxTrouble.NONE)

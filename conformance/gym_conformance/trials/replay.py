@@ -1,9 +1,10 @@
 """A recorded rollout's calls, run again: the one trajectory that is known to mean something to the server."""
 
 from dataclasses import replace
+from typing import Any
 
 from gym_conformance.contract.dataset_rows import Row
-from gym_conformance.contract.policy_output import DO_NOTHING, Item, response
+from gym_conformance.contract.policy_output import DO_NOTHING, Item, message, response
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit, Session
@@ -40,6 +41,12 @@ async def verify_recorded(session: Session, row: Row, gym: Gym) -> Reply:
     """What verify answers to the first rollout recorded of the row, or to doing nothing."""
     recorded = gym.recorded.get(row, ())
     return reply_of(await session.verify(response(recorded[0].output) if recorded else DO_NOTHING.response))
+
+
+def an_answer(gym: Gym, row: Row) -> dict[str, Any]:
+    """What was recorded of the row first, or else what may be an answer."""
+    recorded = gym.recorded.get(row, ())
+    return response(recorded[0].output if recorded else [message("The answer is 42.")])
 
 
 async def called(trial: Trial, row: Row, channel: Channel | None = None, output: list[Item] | None = None) -> Session:
