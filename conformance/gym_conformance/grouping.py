@@ -1,4 +1,4 @@
-"""Groups values by a key: all values of each key, or the first."""
+"""Groups values by a key: all values of each key, the distinct ones, or the first."""
 
 from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
@@ -13,6 +13,14 @@ def grouped(kind: Callable[[T], K], values: Iterable[T]) -> dict[K, list[T]]:
     for value in values:
         found.setdefault(kind(value), []).append(value)
     return found
+
+
+def distinct(pairs: Iterable[tuple[K, T]], identity: Callable[[T], Hashable] | None = None) -> dict[K, tuple[T, ...]]:
+    """The values of each key without duplicates, in their order; `identity` is for values that are not hashable."""
+    found: dict[K, dict[Hashable, T]] = {}
+    for key, value in pairs:
+        found.setdefault(key, {}).setdefault(identity(value) if identity else value, value)
+    return {key: tuple(values.values()) for key, values in found.items()}
 
 
 def first_of_each(kind: Callable[[T], K], values: Iterable[T]) -> dict[K, T]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gym_conformance.findings import Cause, Finding, Verdict
-from gym_conformance.grouping import grouped
+from gym_conformance.grouping import distinct, grouped
 from gym_conformance.printable import counted
 
 
@@ -60,11 +60,9 @@ def alike(findings: Iterable[Finding]) -> Iterator[Group]:
 
 def shared_causes(findings: Iterable[Finding]) -> Mapping[Cause, tuple[str, ...]]:
     """The causes that violations of several checks share, each with its checks; accepted violations do not count."""
-    checks: dict[Cause, dict[str, None]] = {}
-    for finding in findings:
-        if finding.cause and finding.red and not finding.accepted:
-            checks.setdefault(finding.cause, {})[finding.check] = None
-    return {cause: tuple(names) for cause, names in checks.items() if len(names) > 1}
+    blamed = (finding for finding in findings if finding.red and not finding.accepted)
+    checks = distinct((finding.cause, finding.check) for finding in blamed if finding.cause)
+    return {cause: names for cause, names in checks.items() if len(names) > 1}
 
 
 def together(groups: Sequence[Group]) -> tuple[Group, ...]:

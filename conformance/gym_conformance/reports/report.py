@@ -19,7 +19,7 @@ from gym_conformance.findings import (
     Verdict,
     worst,
 )
-from gym_conformance.grouping import grouped
+from gym_conformance.grouping import distinct, grouped
 from gym_conformance.probes.drift_row import DriftRow
 from gym_conformance.reports.changes import Changes
 from gym_conformance.reports.endpoint_latency import Latency
@@ -129,12 +129,12 @@ class Report:
     @property
     def cautions(self) -> Mapping[str, tuple[str, ...]]:
         """The checks that passed, but mean less than they seem to, by the reason."""
-        return _checks_by((finding, finding.caution) for finding in self.findings)
+        return distinct((finding.caution, finding.check) for finding in self.findings if finding.caution)
 
     @property
     def not_examined(self) -> Mapping[str, tuple[str, ...]]:
         """The checks that could not look, by what was missing."""
-        return _checks_by((finding, finding.reason) for finding in self.findings if finding.not_examined)
+        return distinct((finding.reason, finding.check) for finding in self.findings if finding.not_examined)
 
     @cached_property
     def conclusion(self) -> Conclusion:
@@ -205,12 +205,3 @@ def drift_of(findings: Iterable[Finding]) -> tuple[DriftRow, ...] | None:
 def _about_training(finding: Finding) -> bool:
     """Whether it is evidence about training: that the server answers (section live), or has its files (env), is not."""
     return finding.verdict is Verdict.PASS and not finding.check.startswith(("live-", "env-"))
-
-
-def _checks_by(reasons: Iterable[tuple[Finding, str]]) -> Mapping[str, tuple[str, ...]]:
-    """The checks, each once, by the reason given for one of their findings."""
-    found: dict[str, dict[str, None]] = {}
-    for finding, reason in reasons:
-        if reason:
-            found.setdefault(reason, {})[finding.check] = None
-    return {reason: tuple(checks) for reason, checks in found.items()}

@@ -1,7 +1,6 @@
 """Learning from a gym before trajectories are made: its recorded calls, and what its tools return."""
 
 import time
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,6 +11,7 @@ from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.endpoints import tool_path
 from gym_conformance.contract.gold_names import may_be_gold
 from gym_conformance.contract.openapi import ServerKind
+from gym_conformance.grouping import distinct
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.answers import may_be_answer, paid_answers
@@ -20,12 +20,12 @@ from gym_conformance.trajectories.execute import beside, run, run_each
 from gym_conformance.trajectories.first import bare_reads, by_tools, made_up
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import Knowledge, named_values, places, says_nothing
-from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, volatile
+from gym_conformance.trajectories.outcome import Outcome, differences, volatile
 from gym_conformance.trajectories.scout import Scouted, scouted
 from gym_conformance.trajectories.scripted import scripted
 from gym_conformance.trajectories.trajectory import Trajectory, resolve
 from gym_conformance.trajectories.words import known_arguments
-from gym_schemas import Way, scalars
+from gym_schemas import scalars
 
 #: Recorded rollouts that are run to learn from.
 _RUNS = 4
@@ -68,7 +68,7 @@ async def learn(gym: Gym) -> Knowledge:
     knowledge = Knowledge(
         rows=rows,
         answers={row: _answers(gym, row) for row in gym.rows or (gym.row,)},
-        meaningful={**words, **_arguments(calls)},
+        meaningful={**words, **distinct(((call.name, call.arguments) for call in calls), repr)},
         known_trajectories=(*recorded_trajectories(gym), *(() if graded else _written(gym, rows)), *_taken(found)),
         crashing=tuple(one for each in found for one in each.crashing),
     )
@@ -78,7 +78,8 @@ async def learn(gym: Gym) -> Knowledge:
     outcomes = await run_each(gym, (*runs, *(made_up(knowledge, row) for row in played_rows)))
     played = [step for outcome in outcomes for step in outcome.calls]
     values = (*(call.arguments for call in calls), *(step.body for step in played))
-    return replace(knowledge, returned=_places_by_tool(played), mined=_by_name(values))
+    returned = distinct((step.name.removeprefix("/"), place) for step in played for place in places(step.body))
+    return replace(knowledge, returned=returned, mined=_by_name(values))
 
 
 async def _with_paid_answers(gym: Gym, knowledge: Knowledge) -> Knowledge:
@@ -162,22 +163,6 @@ def _tells_again(name: str, trajectory: Trajectory, twice: Outcome) -> bool:
     return any(value not in ("", None) and not isinstance(value, bool) for value in new)
 
 
-def _places_by_tool(played: Iterable[StepOutcome]) -> dict[str, tuple[tuple[type, Way], ...]]:
-    """By tool, where its replies contain values that may be passed on."""
-    found: dict[str, dict[tuple[type, Way], None]] = defaultdict(dict)
-    for step in played:
-        found[step.name.removeprefix("/")] |= dict.fromkeys(places(step.body))
-    return {tool: tuple(each) for tool, each in found.items()}
-
-
-def _arguments(calls: Iterable[Call]) -> dict[str, tuple[Any, ...]]:
-    """By tool, the distinct arguments of its calls."""
-    found: dict[str, dict[str, Any]] = defaultdict(dict)
-    for call in calls:
-        found[call.name][repr(call.arguments)] = call.arguments
-    return {tool: tuple(each.values()) for tool, each in found.items()}
-
-
 def recorded_trajectories(gym: Gym) -> tuple[Trajectory, ...]:
     """Recorded rollouts that call a tool, the longest first; one of an unknown row is assigned to the first row."""
     found = [followed(row, rollout) for row, rollouts in gym.recorded.items() for rollout in rollouts]
@@ -239,8 +224,5 @@ def _answers(gym: Gym, row: Row) -> tuple[str, ...]:
 
 def _by_name(seen: Iterable[Any]) -> dict[str, tuple[Any, ...]]:
     """By property name, a few distinct values in the order seen."""
-    found: dict[str, dict[str, Any]] = defaultdict(dict)
-    for name, value in (named for each in seen for named in named_values(each)):
-        if len(found[name]) < _MINED:
-            found[name].setdefault(repr(value), value)
-    return {name: tuple(values.values()) for name, values in found.items()}
+    found = distinct((named for each in seen for named in named_values(each)), repr)
+    return {name: values[:_MINED] for name, values in found.items()}
