@@ -56,6 +56,13 @@ def _agreed(trial: Trial, subject: object) -> bool:
     return True
 
 
+def _expect_none(trial: Trial, subject: Any, expected: str, hint: str) -> None:
+    """Raise a drift that nobody need be asked about."""
+    if not _agreed(trial, subject):
+        trial.tell(subject)
+        raise Violation(expected.format(tool=subject.tool), subject.message, hint)
+
+
 async def expect_unconfirmed(
     trial: Trial, drift: Drift, asking: Coroutine[Any, Any, Live], rule: str, hint: str
 ) -> None:
@@ -274,13 +281,8 @@ async def drift_rows_disagree(trial: Trial, subject: Any) -> None:
 
     Our inference: one route serves them all.
     """
-    if not _agreed(trial, subject):
-        trial.tell(subject)
-        raise Violation(
-            f"one definition of {subject.tool}",
-            subject.message,
-            "The dataset mixes rows of two versions; regenerate the older ones.",
-        )
+    hint = "The dataset mixes rows of two versions; regenerate the older ones."
+    _expect_none(trial, subject, "one definition of {tool}", hint)
 
 
 @check(
@@ -319,18 +321,8 @@ async def drift_server_takes_more(trial: Trial, subject: Any) -> None:
 
     Our inference.
     """
-    if not _agreed(trial, subject):
-        trial.tell(subject)
-        raise Violation(
-            "a definition of everything that the server accepts",
-            subject.message,
-            "Add it to the definition, if it is meant for the policy.",
-        )
-
-
-def _descriptions(trial: Trial) -> Iterable[Any]:
-    notes = _each(DriftKind.DESCRIPTION_DIFFERS, DriftKind.DEFINITION_UNSOUND, weight=Weight.NOTE)
-    return notes(trial)
+    hint = "Add it to the definition, if it is meant for the policy."
+    _expect_none(trial, subject, "a definition of everything that the server accepts", hint)
 
 
 @check(
@@ -338,7 +330,7 @@ def _descriptions(trial: Trial) -> Iterable[Any]:
     "A tool's descriptions differ, or one is missing",
     why="the policy chooses its tools by their descriptions.",
     needs=[RESOURCES_SERVER, TOOLS],
-    subjects=_descriptions,
+    subjects=_each(DriftKind.DESCRIPTION_DIFFERS, DriftKind.DEFINITION_UNSOUND, weight=Weight.NOTE),
 )
 async def drift_description(trial: Trial, subject: Any) -> None:
     """Compares the descriptions of a tool and its arguments in the rows and on the server, and looks for missing ones.
@@ -346,13 +338,8 @@ async def drift_description(trial: Trial, subject: Any) -> None:
     Sends nothing.
     Our inference.
     """
-    if not _agreed(trial, subject):
-        trial.tell(subject)
-        raise Violation(
-            "one description",
-            subject.message,
-            "Describe the tool in one place, and generate both rows and route from it.",
-        )
+    hint = "Describe the tool in one place, and generate both rows and route from it."
+    _expect_none(trial, subject, "one description", hint)
 
 
 def _outdated(trial: Trial) -> Iterable[Any]:
