@@ -1,7 +1,7 @@
 """What a session comes to after one that has something in common with it, held to what it comes to after one that has not."""
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from itertools import islice, permutations
@@ -70,16 +70,41 @@ _CUT: Final = "Scores are cached under part of the answer, such as its beginning
 _ALIKE: Final = "I go through it once more, step by step, and write down all that follows from it. " * 8
 
 
-def _held(trial: Trial, told: Told, after: Callable[..., Awaitable[Outcome]], **how: Any) -> Maker:
-    """What comes after a session that has the `same`, held to what comes after one that has not."""
-    tried, control = [partial(after, **how, same=same) for same in (True, False)]
-    return partial(Likeness, trial, tried, control, told)
-
-
-async def _reward(trial: Trial, channel: Channel, trajectory: Trajectory) -> Outcome:
+def _earned(outcome: Outcome, _: object) -> Outcome:
     """No more of an outcome than what it earns."""
-    reward = (await run(trial.gym, channel, trajectory)).reward
-    return Outcome((StepOutcome(VERIFY, HTTPStatus.OK.value, reward),))
+    return Outcome((StepOutcome(VERIFY, HTTPStatus.OK.value, outcome.reward),))
+
+
+@dataclass(frozen=True)
+class _After:
+    """A session after an earlier one that has the same, such as a name, held to one after an earlier one that has not.
+
+    What they have in common is new each time, so that no session before these two has had it.
+
+    Attributes:
+        new: what a session has.
+        earlier: the earlier session that has this.
+        later: the later one that does.
+        seen: what is compared of the outcome of the later one.
+        always: whether there is an earlier session in the control too, which has another.
+    """
+
+    new: Callable[[], Any]
+    earlier: Callable[[Any], Trajectory]
+    later: Callable[[Any], Trajectory]
+    seen: Callable[[Outcome, Any], Outcome] = read_back
+    always: bool = True
+
+    def held(self, trial: Trial, told: Told) -> Maker:
+        """The suspicion that what they have in common makes a difference."""
+
+        async def after(channel: Channel, *, same: bool) -> Outcome:
+            mine = self.new()
+            if same or self.always:
+                await run(trial.gym, channel, self.earlier(mine if same else self.new()))
+            return self.seen(await run(trial.gym, channel, self.later(mine)), mine)
+
+        return partial(Likeness, trial, partial(after, same=True), partial(after, same=False), told)
 
 
 def by_name(trial: Trial, trajectory: Trajectory, found: Sequence[Trajectory]) -> Iterator[Maker]:
@@ -93,21 +118,10 @@ def by_name(trial: Trial, trajectory: Trajectory, found: Sequence[Trajectory]) -
     others = (other for other in found if other.row is not trajectory.row)
     late = _reads_last(trajectory)
 
-    async def after(
-        channel: Channel,
-        *,
-        names: frozenset[Any],
-        other: Trajectory,
-        same: bool,
-        new: Callable[[frozenset[Any]], Names] = new_names,
-    ) -> Outcome:
-        earlier, spoken = replace(late if other is late else trajectory, row=other.row), frozenset[Any]()
-        if other.row is not trajectory.row:  # its own things keep their names, but for those that are looked for
-            spoken = next(iter(names_in(other)), spoken)
-        mine = new(names)
-        theirs = mine if same else new(names)
-        await run(trial.gym, channel, renamed(earlier, {**taking(spoken, theirs), **theirs}))
-        return read_back(await run(trial.gym, channel, renamed(trajectory, mine)), mine)
+    def said(earlier: Trajectory, other: Trajectory, names: Names) -> Trajectory:
+        # the things of another row keep their names, but for those that are looked for
+        spoken = next(iter(names_in(other)), frozenset()) if other.row is not trajectory.row else frozenset()
+        return renamed(earlier, {**taking(spoken, names), **names})
 
     tried = [*((names, trajectory) for names in sets[:_SETS]), *zip(sets, others, strict=False)]
     if late.calls != trajectory.calls and (names := frozenset().union(*sets[:1], ids_of(trajectory.row))):
@@ -117,8 +131,8 @@ def by_name(trial: Trial, trajectory: Trajectory, found: Sequence[Trajectory]) -
     for new, pairs in ((new_names, tried), (new_shapes, shapes)):
         for names, other in pairs:
             earlier = late if other is late else replace(trajectory, row=other.row)
-            told = Told(Schedule((earlier, trajectory)), ", as after a session that used other names")
-            yield _held(trial, told, after, names=names, other=other, new=new)
+            after = _After(partial(new, names), partial(said, earlier, other), partial(renamed, trajectory))
+            yield after.held(trial, Told(Schedule((earlier, trajectory)), ", as after a session that used other names"))
 
 
 def _unlike(trial: Trial, row: Row) -> Sequence[Row]:
@@ -141,17 +155,12 @@ def by_attempts(trial: Trial, found: Sequence[Trajectory]) -> Iterator[Maker]:
 
     No earlier attempt at either is known: their names and ids are new.
     """
-
-    async def after(channel: Channel, *, one: Trajectory, names: frozenset[Any], same: bool) -> Outcome:
-        mine = new_names(names)
-        theirs = mine if same else new_names(names)
-        await run(trial.gym, channel, Trajectory(renamed(one, theirs).row))
-        return await _reward(trial, channel, renamed(one, mine))
-
     for one in found:
         if names := frozenset().union(*names_in(one)[:1], ids_of(one.row)):
-            told = Told(Schedule((Trajectory(one.row), one)), ", as after an attempt at another task", hint=_POOLED)
-            yield _held(trial, told, after, one=one, names=names)
+            poor = Trajectory(one.row)
+            told = Told(Schedule((poor, one)), ", as after an attempt at another task", hint=_POOLED)
+            after = _After(partial(new_names, names), partial(renamed, poor), partial(renamed, one), _earned)
+            yield after.held(trial, told)
 
 
 def by_phrase(trial: Trial, trajectory: Trajectory) -> Iterator[Maker]:
@@ -160,17 +169,16 @@ def by_phrase(trial: Trial, trajectory: Trajectory) -> Iterator[Maker]:
     No earlier answer to its words is known: a word that nobody has said before stands behind each.
     """
     reads = trajectory.without(writes_in(trajectory.calls))
-
-    async def after(channel: Channel, *, same: bool) -> Outcome:
-        spoken, names = phrased(reads)
-        await run(trial.gym, channel, with_other_options(spoken if same else phrased(reads)[0]))
-        return read_back(await run(trial.gym, channel, spoken), names)
-
-    if phrased(reads)[1] and with_other_options(reads).calls != reads.calls:
-        told = Told(
-            Schedule((with_other_options(reads), reads)), ", as after a session that asked for other words", hint=_KEPT
+    others = with_other_options(reads)
+    if phrased(reads)[1] and others.calls != reads.calls:
+        told = Told(Schedule((others, reads)), ", as after a session that asked for other words", hint=_KEPT)
+        after = _After(
+            partial(phrased, reads),
+            lambda spoken: with_other_options(spoken[0]),
+            lambda spoken: spoken[0],
+            lambda outcome, spoken: read_back(outcome, spoken[1]),
         )
-        yield _held(trial, told, after)
+        yield after.held(trial, told)
 
 
 def by_row(trial: Trial, knowledge: Knowledge) -> Iterator[Maker]:
@@ -180,17 +188,11 @@ def by_row(trial: Trial, knowledge: Knowledge) -> Iterator[Maker]:
     else they have.
     """
     known_on = first_of_each(lambda one: one.row, known(knowledge))
-
-    async def after(channel: Channel, *, one: Trajectory, other: Trajectory, value: Any, same: bool) -> Outcome:
-        mine = new_names(frozenset([value]))
-        theirs = mine if same else new_names(frozenset([value]))
-        await run(trial.gym, channel, renamed(other, theirs))
-        return read_back(await run(trial.gym, channel, renamed(one, mine)), mine)
-
     for value, *rows in shared_names(trial.gym.rows)[:_SHARED]:
         for one, other in permutations(known_on.get(row) or reads_on(trial.gym, row) for row in rows):
             told = Told(Schedule((other, one)), ", as after a session on a row that shares nothing with its own")
-            yield _held(trial, told, after, one=one, other=other, value=value)
+            after = _After(partial(new_names, frozenset([value])), partial(renamed, other), partial(renamed, one))
+            yield after.held(trial, told)
 
 
 async def by_number(trial: Trial, found: Sequence[Trajectory]) -> list[Maker]:
@@ -244,11 +246,8 @@ def by_answer(trial: Trial, found: Sequence[Trajectory]) -> Iterator[Maker]:
     def with_zeros() -> str:
         return with_more_zeros(own.answer, next(lengths, 1))
 
-    async def scored(channel: Channel, *, new: Callable[[], str], same: bool) -> Outcome:
-        answer = new()
-        if same:
-            await run(trial.gym, channel, replace(own, answer=answer))
-        return await _reward(trial, channel, replace(other, answer=answer))
+    def of(trajectory: Trajectory, answer: str) -> Trajectory:
+        return replace(trajectory, answer=answer)
 
     told = Told(
         Schedule((own, replace(other, answer=own.answer))),
@@ -256,38 +255,34 @@ def by_answer(trial: Trial, found: Sequence[Trajectory]) -> Iterator[Maker]:
         hint=_CACHED,
     )
     for new in (after_a_word, *([with_zeros] if has_number(own.answer) else ())):
-        yield _held(trial, told, scored, new=new)
+        yield _After(new, partial(of, own), partial(of, other), _earned, always=False).held(trial, told)
     yield from _by_words_of_answer(trial, found, other, told)
 
 
 def _by_words_of_answer(trial: Trial, found: Sequence[Trajectory], other: Trajectory, told: Told) -> Iterator[Maker]:
     """The same of an answer that is right on its row, whose words are new in both."""
-
-    async def scored(channel: Channel, *, one: Trajectory, old: str, same: bool) -> Outcome:
-        names = new_names(frozenset([old]))
-        answer = one.answer.replace(old, names[old])
-        if same:
-            await run(trial.gym, channel, replace(renamed(one, names), answer=answer))
-        return await _reward(trial, channel, replace(other, answer=answer))
-
     right = ((one, old) for one in found if one.row is not other.row for old in words_of_answer(one))
     for one, old in islice(right, 1):
-        yield _held(trial, told, scored, one=one, old=old)
+        answered = partial(_in_words, one, old)
+        new = partial(new_names, frozenset([old]))
+        yield _After(new, partial(answered, one), partial(answered, other), _earned, always=False).held(trial, told)
+
+
+def _in_words(one: Trajectory, old: str, trajectory: Trajectory, names: Names) -> Trajectory:
+    """The trajectory with the answer of `one`, where the old word is new."""
+    own_row = renamed(trajectory, names) if trajectory is one else trajectory
+    return replace(own_row, answer=one.answer.replace(old, names[old]))
 
 
 def by_words_alike(trial: Trial, found: Sequence[Trajectory]) -> Iterator[Maker]:
     """What a poor answer earns after a good one to the same row that begins alike, or ends alike, in words that nobody said."""
 
-    async def after(channel: Channel, *, one: Trajectory, form: str, same: bool) -> Outcome:
-        mine = word()
-        theirs = mine if same else word()
-        await run(trial.gym, channel, replace(one, answer=form.format(theirs, one.answer)))
-        return await _reward(trial, channel, replace(one, answer=form.format(mine, PLAIN_ANSWER)))
+    def in_form(one: Trajectory, form: str, answer: str, said: str) -> Trajectory:
+        return replace(one, answer=form.format(said, answer))
 
     for one in islice((each for each in found if each.answer != PLAIN_ANSWER), 1):
         for form in (f"{{0}} {_ALIKE}{{1}}", f"{{1}} {_ALIKE}{{0}}"):
-            pair = Schedule(
-                tuple(replace(one, answer=form.format("Well.", each)) for each in (one.answer, PLAIN_ANSWER))
-            )
+            good, poor = (partial(in_form, one, form, answer) for answer in (one.answer, PLAIN_ANSWER))
+            pair = Schedule((good("Well."), poor("Well.")))
             told = Told(pair, ", as where no answer that begins or ends alike was given before", hint=_CUT)
-            yield _held(trial, told, after, one=one, form=form)
+            yield _After(word, good, poor, _earned).held(trial, told)
