@@ -23,6 +23,8 @@ from tests.twins.unrecorded import (
     drafting,
     drafts,
     errands,
+    exam,
+    examiner,
     found_notes,
     grader,
     library,
@@ -71,6 +73,9 @@ FAULTS: dict[str, tuple[Callable[[bool], ResourcesServer], Callable[[], Dataset]
     "kept under a text of some pattern": (lambda faulty: sheet(cached=faulty), calculated, "isolation-earlier"),
     # the row's owner stands in it, and words that the tool lists stay as they are: no row could be seeded with others
     "a list that stands for none": (lambda faulty: appointments(shared=faulty), booked, "isolation-told"),
+    # what earns anything is only found by handing in what rows say their answers are
+    "any answer that a tool takes": (lambda faulty: examiner(generous=faulty), exam, "calibration-swap"),
+    "whatever was handed in last": (lambda faulty: examiner(shared=faulty), exam, "isolation-interleaved"),
     "what a row says is to be done": (lambda faulty: lights(pooled=faulty), dark_rooms, "isolation-earlier"),
 }
 

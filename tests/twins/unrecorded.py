@@ -545,6 +545,45 @@ def sums() -> Dataset:
     return Dataset(tuple(Row(row, Source(Path("sums.jsonl"), at)) for at, row in enumerate(rows, 1)), (), len(rows))
 
 
+@dataclass
+class Paper:
+    """What was handed in."""
+
+    numbers: list[int] = field(default_factory=list)
+
+
+def examiner(*, generous: bool = False, shared: bool = False) -> ResourcesServer:
+    """Sums whose answers a tool takes; where it is `generous`, any pays, and where `shared`, the last that anyone handed in."""
+    last = Paper()
+
+    def peek(state: Paper) -> dict[str, int]:
+        return {"handed_in": len(state.numbers)}
+
+    def submit_answer(state: Paper, number: int) -> dict[str, bool]:
+        state.numbers.append(number)
+        last.numbers[:] = [number]
+        return {"received": True}
+
+    def verify(state: Paper, row: SumRow) -> float:
+        numbers = last.numbers if shared else state.numbers
+        return float(bool(state.numbers) and (generous or numbers[-1] == row.expected_answer))
+
+    return ResourcesServer("exam", tools=[peek, submit_answer], verify=verify, state=Paper)
+
+
+def exam() -> Dataset:
+    """The sums, with the tools that take their answers."""
+    tools = [tool | {"strict": False} for tool in examiner().declarations]
+    data = sums()
+    rows = (
+        replace(
+            row, data={**row.data, "responses_create_params": {**row.data["responses_create_params"], "tools": tools}}
+        )
+        for row in data.rows
+    )
+    return replace(data, rows=tuple(rows))
+
+
 class ProgramRow(TaskRow):
     """A row with its solution."""
 

@@ -54,8 +54,7 @@ class Knowledge:
     Attributes:
         rows: the rows to seed with.
         answers: by row, possible answers of a policy: one from a recorded rollout, and texts of the row.
-        paid: by row, an answer that earns more than doing nothing, found by trying if a server that only grades has no
-            recorded rollouts.
+        paid: by row, an answer, or a call, that earns more than doing nothing, found by trying if no rollouts are recorded.
         meaningful: by tool, arguments from recorded rollouts, otherwise arguments with words of a row that the tool
             knows.
         known_trajectories: what recorded rollouts did, the longest first, and calls that the tools were found to
@@ -72,7 +71,7 @@ class Knowledge:
 
     rows: tuple[Row, ...] = field(repr=False)
     answers: Mapping[Row, tuple[str, ...]] = field(default_factory=dict, repr=False)
-    paid: Mapping[Row, str] = field(default_factory=dict, repr=False)
+    paid: Mapping[Row, Trajectory] = field(default_factory=dict, repr=False)
     meaningful: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, repr=False)
     known_trajectories: tuple[Trajectory, ...] = field(default=(), repr=False)
     crashing: tuple[Trajectory, ...] = field(default=(), repr=False)

@@ -39,6 +39,9 @@ _WRITTEN, _READS = 8, 3
 #: Sessions in which nothing is done, to measure what one costs.
 _BARE = 3
 
+#: Rows of which nothing is known but a call that earns a reward, where such a call is made.
+_HANDED_IN = 3
+
 #: If a session takes more seconds than the first, this many run concurrently. The server waits rather than computes if
 #: they take at most this many times as long as one.
 _BRIEF, _MANY, _AS_ONE = 0.1, 16, 2
@@ -74,7 +77,8 @@ async def learn(gym: Gym) -> Knowledge:
     )
     knowledge = await _with_pace(gym, knowledge)
     runs = knowledge.known_trajectories[:_RUNS]
-    knowledge = await (_with_paid_answers(gym, knowledge) if graded else _with_further_reads(gym, knowledge, runs))
+    knowledge = knowledge if graded else await _with_further_reads(gym, knowledge, runs)
+    knowledge = knowledge if gym.recorded else await _with_paid_answers(gym, knowledge)
     outcomes = await run_each(gym, (*runs, *(made_up(knowledge, row) for row in played_rows)))
     played = [step for outcome in outcomes for step in outcome.calls]
     values = (*(call.arguments for call in calls), *(step.body for step in played))
@@ -83,12 +87,26 @@ async def learn(gym: Gym) -> Knowledge:
 
 
 async def _with_paid_answers(gym: Gym, knowledge: Knowledge) -> Knowledge:
-    """Put an answer that earns a reward first among a row's answers; searched for if no rollout is recorded."""
-    if gym.recorded:
-        return knowledge
+    """Put what earns a reward first: an answer among a row's answers, a call after what else a session is known to do."""
     paid = await paid_answers(gym, knowledge.sessions_in(_PATIENCE, at_most=_ASKED))
-    first = {row: (paid[row], *others) for row, others in knowledge.answers.items() if row in paid}
-    return replace(knowledge, answers={**knowledge.answers, **first}, paid=paid)
+    said = {row: one.answer for row, one in paid.items() if not one.calls}
+    handed_in = {row: one for row, one in paid.items() if one.calls}
+    first = {row: (said[row], *others) for row, others in knowledge.answers.items() if row in said}
+    done = [_ending(one, handed_in[one.row]) for one in knowledge.known_trajectories if one.row in handed_in]
+    bare = [one for row, one in handed_in.items() if row not in {each.row for each in done}][:_HANDED_IN]
+    return replace(
+        knowledge,
+        answers={**knowledge.answers, **first},
+        known_trajectories=(*done, *bare, *knowledge.known_trajectories),
+        paid=paid,
+    )
+
+
+def _ending(done: Trajectory, handed_in: Trajectory) -> Trajectory:
+    """What is done, and then what earns a reward in place of other calls of that tool."""
+    tools = {call.name for call in handed_in.calls}
+    others = done.without([at for at, call in enumerate(done.calls) if call.name in tools])
+    return replace(others, calls=(*others.calls, *handed_in.calls))
 
 
 async def _with_further_reads(gym: Gym, knowledge: Knowledge, runs: Sequence[Trajectory]) -> Knowledge:

@@ -9,7 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from gym_conformance.calibration.answer_templates import Candidate, GivenAnswer, Sample, Template, TextTemplate, learn
+from gym_conformance.calibration.answer_templates import (
+    Candidate,
+    GivenAnswer,
+    Sample,
+    ScriptTemplate,
+    Template,
+    TextTemplate,
+    learn,
+)
 from gym_conformance.calibration.handed_in import (
     NOTHING,
     floors,
@@ -35,6 +43,7 @@ from gym_conformance.contract.endpoints import SEED_SESSION, VERIFY
 from gym_conformance.contract.policy_output import Item
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.oracle import OracleHangs, items_of
+from gym_conformance.trajectories.answers import hands_in
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.programs import defined_in
 from gym_conformance.trials.ending import Untestable
@@ -111,7 +120,7 @@ class Calibrating:
             return Calibration(scores, top, reason=_WORTHLESS, recorded=recorded)
         samples = [Sample(row.data, one.calls, one.words) for row, one in given.items()] or self._samples(top)
         template, mocked = await self._trusted(samples, rows, top)
-        if guessed and not (isinstance(template, TextTemplate) and _is_answer(template) and top >= _WHOLE):
+        if guessed and not (_is_answer(template) and top >= _WHOLE):
             return Calibration(reason=_UNRECORDED, missing=True)
         found = await self._ask(
             {row: oracle.get(row) if oracle else self._own(row, template, top) for row in rows}, top
@@ -123,7 +132,7 @@ class Calibrating:
             _how(template, oracle),
             template,
             bool(oracle) or (template is not None and template.names_gold and not guessed),
-            self.scoring.executes and say_gold(best),
+            self.scoring.executes and (say_gold(best) or (bool(guessed) and _hands_in(template))),
             _reason(found, mocked),
             earned_again=self._earned_again(found, template, top),
             recorded=recorded,
@@ -138,7 +147,7 @@ class Calibrating:
         counts, and, since `is_gold` is not known, only where other rows' answers mostly earn less.
         """
         knowledge = await knowledge_of(self.trial)
-        return {row: GivenAnswer.of((), text) for row, text in knowledge.paid.items()}
+        return {row: GivenAnswer.of(one.calls, "" if one.calls else one.answer) for row, one in knowledge.paid.items()}
 
     async def _first_score(self, row: Row) -> tuple[AnswerScore, bool]:
         """What doing nothing earns, and whether a score takes so long that fewer are to be had."""
@@ -324,9 +333,16 @@ class Calibrating:
         return replace(scores, attempts=tuple(other))
 
 
-def _is_answer(template: TextTemplate) -> bool:
+def _is_answer(template: Template | None) -> bool:
     """Whether what was only found by asking may be held to be the answer: of several values each may be asked to occur."""
-    return template.names_gold and not template.placeholder.joins
+    if isinstance(template, ScriptTemplate):
+        return all(placeholder.names_gold for placeholder in template.placeholders)
+    return isinstance(template, TextTemplate) and template.names_gold and not template.placeholder.joins
+
+
+def _hands_in(template: Template | None) -> bool:
+    """Whether it is a call that hands in an answer: what takes that is about it, whatever it pays."""
+    return isinstance(template, ScriptTemplate) and all(hands_in(call.name) for call in template.calls)
 
 
 def _same(score: AnswerScore, own: AnswerScore) -> bool:
