@@ -265,6 +265,9 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
     "n": ("chat/completions", HELLO | {"n": 0}),
     "functions": ("chat/completions", HELLO | {"functions": [{"name": "f"}]}),
     "stream_options": ("chat/completions", HELLO | {"stream_options": "usage"}),
+    "temperature": ("chat/completions", HELLO | {"temperature": "hot"}),
+    "top_p": ("responses", {"input": "a", "top_p": True}),
+    "max_output_tokens": ("responses", {"input": "a", "max_output_tokens": "9"}),
 }
 
 
@@ -274,6 +277,13 @@ def test_what_would_be_answered_wrongly_is_refused_by_name(client: httpx.Client,
     refused = client.post(f"/v1/{path}", json=body)
     assert refused.status_code == 400
     assert refused.json()["error"]["message"].startswith(f"{field}: ")
+
+
+@pytest.mark.parametrize("message", [{"content": "a"}, {"role": "user", "content": 5}, {"role": "user", "content": {}}])
+def test_a_message_that_no_model_could_read_is_refused(client: httpx.Client, message: dict[str, Any]) -> None:
+    """OpenAI and vLLM answer each of these with 400: a trainer that sends them is not to be told otherwise."""
+    refused = client.post("/v1/chat/completions", json={"messages": [message]})
+    assert (refused.status_code, refused.json()["error"]["message"].partition(":")[0]) == (400, "messages")
 
 
 def test_a_conversation_is_put_together_from_the_responses_that_are_kept() -> None:

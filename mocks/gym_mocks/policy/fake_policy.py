@@ -32,6 +32,7 @@ ROLLOUT_PREFIX = re.compile(r"^/ng-rollout/[A-Za-z0-9][A-Za-z0-9._-]*(/training-
 #: Which say that it lives; the last is SGLang's.
 PROBES = ("/", "/health", "/livez", "/readyz", "/healthz", "/health_generate")
 MODELS = "/v1/models"
+RESPONSES = "/v1/responses"
 #: Where SGLang tells of itself, under today's name and yesterday's: its router asks there for the model's name.
 ENGINE_INFO = ("/model_info", "/get_model_info", "/server_info", "/get_server_info")
 #: Where clients ask how long a request is, and by which API it is one.
@@ -166,7 +167,10 @@ class FakePolicy(App):
         return mount(self, router, base_url)
 
     def find(self, request: HttpRequest) -> Handler:
-        """The handler of a request; a model has a path of its own, whose name may be anything."""
+        """The handler of a request; a model has a path of its own, whose name may be anything, and a response that is kept."""
+        response = request.path.removeprefix(f"{RESPONSES}/")
+        if request.method in {"GET", "DELETE"} and response not in {request.path, ""} and "/" not in response:
+            return partial(self._response, name=response)
         name = request.path.removeprefix(f"{MODELS}/")
         known = name != request.path and name and (not len(self.routes) or self.routes.find(name, ""))
         return partial(self._model, name=name) if known and request.method == "GET" else super().find(request)
@@ -256,6 +260,16 @@ class FakePolicy(App):
 
     async def _model(self, _: HttpRequest, *, name: str) -> HttpReply:
         return HttpReply.json(_told(name))
+
+    async def _response(self, request: HttpRequest, *, name: str) -> HttpReply:
+        """A response that is kept, as OpenAI and vLLM give it again; OpenAI deletes it, too."""
+        said = self.stored.said(name)
+        if said is None:
+            return _error(404, f"Response with id {name!r:.100} not found.")
+        if request.method == "DELETE":
+            self.stored.forget(name)
+            return HttpReply.json({"id": name, "object": "response", "deleted": True})
+        return HttpReply(200, said, (("content-type", JSON),))
 
     async def _engine(self, _: HttpRequest) -> HttpReply:
         """What SGLang tells of itself and of its model, and vLLM beside it, which TRL's asynchronous trainer asks."""

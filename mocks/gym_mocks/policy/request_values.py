@@ -26,6 +26,18 @@ def _limit(value: Any) -> bool:
     return value is None or type(value) is int
 
 
+def _number(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _messages(value: Any) -> bool:
+    """Whether each message says whose it is and, if anything, a text or parts."""
+    return _objects(value) and all(
+        isinstance(message.get("role"), str) and isinstance(message.get("content"), str | list | None)
+        for message in value
+    )
+
+
 def _count(value: Any) -> bool:
     return value is None or (isinstance(value, int) and 1 <= value <= CHOICES)
 
@@ -47,6 +59,8 @@ EVERY_API: Fields = {
     "stream": (lambda value: isinstance(value, bool | None), "true or false is expected"),
     "tools": (lambda value: not value or _tools(value), "a list of objects is expected, with objects as parameters"),
     "n": (_count, f"1 to {CHOICES} choices are possible"),
+    **dict.fromkeys(("temperature", "top_p"), (_number, "a number is expected")),
+    **dict.fromkeys(("max_tokens", "max_completion_tokens", "max_output_tokens"), (_limit, "an integer is expected")),
 }
 OPTIONS = (lambda value: isinstance(value, dict | None), "an object is expected")
 ENGINE: Fields = {
@@ -62,7 +76,9 @@ ENGINE: Fields = {
         f"an object is expected, with n from 1 to {CHOICES} and integers as limits",
     ),
 }
-MESSAGES: Fields = {"messages": (_objects, "a list of objects is expected")}
+MESSAGES: Fields = {
+    "messages": (_messages, "a list of objects is expected, each with a role and a text or a list as content")
+}
 # What OpenAI keeps: a policy that keeps nothing would begin the conversation anew.
 KEPT = "not supported, since this policy keeps no state; send the whole conversation as input"
 OF_API: dict[PolicyApi, Fields] = {
@@ -81,7 +97,6 @@ OF_API: dict[PolicyApi, Fields] = {
     "messages": MESSAGES,
     "completions": {
         "prompt": (_raw_prompt, "a text, a list of token ids, or a list of either is expected"),
-        "max_tokens": (_limit, "an integer is expected"),
         "suffix": (_none, "not supported"),
         "echo": (lambda value: isinstance(value, bool | None), "true or false is expected"),
         "stream_options": OPTIONS,

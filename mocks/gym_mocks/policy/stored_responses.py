@@ -29,11 +29,19 @@ class StoredResponses:
 
     def keep(self, name: str, asked: bytes, said: bytes) -> None:
         """Keep a response and the request that it answers, as they were on the wire."""
-        self._forget(name)
+        self.forget(name)
         self._kept[name] = (asked, said)
         self._held += len(asked) + len(said)
         while len(self._kept) > self._limit or (self._held > self._size and len(self._kept) > 1):
-            self._forget(next(iter(self._kept)))
+            self.forget(next(iter(self._kept)))
+
+    def said(self, name: str) -> bytes | None:
+        """A response as it was on the wire; None where it is not kept."""
+        return self._kept.get(name, (b"", None))[1]
+
+    def forget(self, name: str) -> None:
+        """Keep a response no longer; one that is not kept changes nothing."""
+        self._held -= sum(map(len, self._kept.pop(name, ())))
 
     def whole(self, body: dict[str, Any]) -> dict[str, Any]:
         """A request with the whole conversation as its input.
@@ -69,9 +77,6 @@ class StoredResponses:
             if _is_reference(item) and str(item.get("id")) not in kept:
                 raise HttpRefusal(400, f"input: no item {item.get('id')!r:.100} is kept; send the item itself")
         return [kept[item["id"]] if _is_reference(item) else item for item in items]
-
-    def _forget(self, name: str) -> None:
-        self._held -= sum(map(len, self._kept.pop(name, ())))
 
 
 def _items(body: Mapping[str, Any]) -> list[Any]:

@@ -87,6 +87,24 @@ def test_a_response_is_gone_on_from_by_its_id(url: str, stream: bool) -> None:
     assert on.output_text == "Done."
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_response_that_is_kept_is_given_again_until_it_is_deleted(url: str, stream: bool) -> None:
+    with OpenAI(base_url=url, api_key="k") as client:
+        if stream:
+            with client.responses.stream(model="m", input="Weather?", tools=[TOOL]) as events:
+                first: Response = events.get_final_response()
+        else:
+            first = client.responses.create(model="m", input="Weather?", tools=[TOOL])
+        again = client.responses.retrieve(first.id)
+        strict(Response, again)
+        client.responses.delete(first.id)
+        with pytest.raises(openai.NotFoundError, match=f"Response with id '{first.id}' not found"):
+            client.responses.retrieve(first.id)
+        with pytest.raises(openai.BadRequestError):
+            client.responses.create(model="m", input="And?", previous_response_id=first.id)
+    assert (again.id, len(again.output)) == (first.id, 3)
+
+
 @pytest.mark.parametrize("steps", [0, 1])
 def test_responses_streamed(url: str, steps: int) -> None:
     given: Any = [{"role": "user", "content": "Weather?"}]
