@@ -69,6 +69,9 @@ _ENCODED = re.compile(
     re.IGNORECASE,
 )
 
+#: What stands between bytes that are written as numbers, in hex (`68:75`, `0x68, 0x75`) or decimal (`[104, 117]`).
+_BETWEEN_NUMBERS = re.compile(r"(?<=[0-9a-f])(?:[\s:;,|-]|\\[nrt])+(?:0x)?(?=[0-9a-f])", re.IGNORECASE)
+
 
 class Secrets:
     """Known secrets, each in all its spellings; immutable."""
@@ -105,9 +108,9 @@ class Secrets:
         for start, end in reversed(self._found(text)):
             text = text[:start] + REDACTED + text[end:]
         if _ENCODED.search(text):
-            plain, places = _decoded(text)
-            for start, end in reversed(self._found(plain)):
-                text = text[: places[start]] + REDACTED + text[places[end] :]
+            text = self._redact_encoded(text, _ENCODED)
+        if self._found(_BETWEEN_NUMBERS.sub("", text), _BEGINNING):
+            text = self._redact_encoded(text, _BETWEEN_NUMBERS, _BEGINNING)
         return self._without_beginning(text)
 
     def told(self, text: str) -> str:
@@ -115,10 +118,17 @@ class Secrets:
         without = _USER_INFORMATION.sub(_without_group, self.redact(text))
         return _IN_QUERY.sub(lambda one: _without_group(one, 2) if is_secret_name(one[1]) else one[0], without)
 
-    def _found(self, text: str) -> list[tuple[int, int]]:
-        """Where the secrets in a text are, in order."""
+    def _redact_encoded(self, text: str, encoded: re.Pattern[str], least: int = 1) -> str:
+        """The text without the secrets that show once what is encoded is decoded."""
+        plain, places = _decoded(text, encoded)
+        for start, end in reversed(self._found(plain, least)):
+            text = text[: places[start]] + REDACTED + text[places[end] :]
+        return text
+
+    def _found(self, text: str, least: int = 1) -> list[tuple[int, int]]:
+        """Where the secrets in a text are, in order, in spellings of so many characters at least (others: chance)."""
         lowered = _lowered(text)
-        present = sorted((spelling for spelling in self._spelt if spelling in lowered), key=len, reverse=True)
+        present = sorted((one for one in self._spelt if len(one) >= least and one in lowered), key=len, reverse=True)
         either = re.compile("|".join(map(re.escape, present)))
         return [found.span() for found in either.finditer(lowered)] if present else []
 
@@ -203,21 +213,21 @@ def _without_group(found: re.Match[str], group: int = 1) -> str:
     return found[0][:start] + REDACTED + found[0][end:]
 
 
-def _decoded(text: str) -> tuple[str, list[int]]:
-    """The text with such characters decoded; and for each character, and the end, its offset in the original."""
+def _decoded(text: str, encoded: re.Pattern[str]) -> tuple[str, list[int]]:
+    """The text with what is encoded decoded or left out; and for each character, and the end, where it was."""
     plain: list[str] = []
     places: list[int] = []
     at = 0
-    for one in _ENCODED.finditer(text):
+    for one in encoded.finditer(text):
         plain += text[at : one.start()]
         places += range(at, one.start())
         at = one.start()
-        if coded := one["bytes"]:
+        if not one.lastgroup:
+            characters, widths = "", []
+        elif coded := one["bytes"]:
             raw = bytes.fromhex(re.sub(r"%|\\x", "", coded, flags=re.IGNORECASE))
             characters = raw.decode("utf-8", "surrogateescape")
             widths = [len(each.encode("utf-8", "surrogateescape")) * len(coded) // len(raw) for each in characters]
-        elif not one.lastgroup:
-            characters, widths = "", []
         else:
             number = int(one[one.lastgroup], 10 if one.lastgroup == "decimal" else 16)
             characters = chr(number) if number <= sys.maxunicode else "\ufffd"
@@ -262,7 +272,7 @@ def _spellings(secret: str) -> Iterator[str]:
         yield raw.decode("latin-1")  # as HTTP headers are read
         yield from (text, quote(raw, safe=""), quote(quote(raw, safe=""), safe=""), quote(raw), quote_plus(raw))
     raw = secret.encode("utf-8", "surrogatepass")
-    yield raw.hex()
+    yield from (raw.hex(), "".join(map(str, raw)))  # what stands between numbers is left out
     for before in range(3):  # offsets in a longer text: base64 encodes three bytes at a time
         coded = base64.b64encode(bytes(before) + raw).decode()
         sure = coded[-(-before * 8 // 6) : (before + len(raw)) * 8 // 6]  # without bits of its neighbours

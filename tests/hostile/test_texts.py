@@ -42,6 +42,18 @@ SPELT: dict[str, Callable[[str], str]] = {
     "json, every character": lambda text: "".join(f"\\u{ord(character):04X}" for character in text),
     "python, every byte": lambda text: "".join(f"\\x{byte:02x}" for byte in text.encode()),
 }
+NUMBERS: dict[str, Callable[[str], str]] = {
+    "hex, colons": lambda text: text.encode().hex(":"),
+    "hex, spaces": lambda text: text.encode().hex(" ").upper(),
+    "hex, dashes": lambda text: text.encode().hex("-"),
+    "hex, as in C": lambda text: ", ".join(f"0x{byte:02X}" for byte in text.encode()),
+    "decimal, spaces": lambda text: " ".join(map(str, text.encode())),
+    "decimal, commas": lambda text: ",".join(map(str, text.encode())),
+    "decimal, as Python shows it": lambda text: str([*text.encode()]),
+    "decimal, as JSON shows it": lambda text: json.dumps([*text.encode()], indent=2),
+    "decimal, as JSON in JSON": lambda text: json.dumps(json.dumps([*text.encode()], indent=2)),
+    "decimal, as YAML shows it": lambda text: "".join(f"- {byte}\n" for byte in text.encode()),
+}
 COMMANDS = (
     "::error::x",
     "\n::stop-commands::x",
@@ -116,9 +128,9 @@ def test_any_text_leaves_each_form_what_it_is(text: str) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("spelling", SPELT)
+@pytest.mark.parametrize("spelling", SPELT | NUMBERS)
 def test_no_form_shows_a_secret_in_any_spelling(form: str, spelling: str) -> None:
-    spelt = SPELT[spelling](SECRET)
+    spelt = (SPELT | NUMBERS)[spelling](SECRET)
     for text in (spelt, f"<{spelt}>", f"{spelt}::{spelt}", "x" * 380 + spelt):
         shown = FORMS[form](hostile(gated(text)))
         assert spelt.lower() not in shown.lower()
