@@ -1,6 +1,5 @@
 """Judging: run a check on a gym, subject by subject, and turn what it raises into findings."""
 
-import math
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -61,8 +60,6 @@ class Judge:
         asked: how a check ends if a need is not met, by the need's name; None if it is met.
         told: paths that a finding reports as hanging.
         passed: findings of gentle checks that passed while they ran concurrently; None until that was tried.
-        patient_until: a monotonic time, until which the subjects of the current check may take the time they need to
-            exclude chance.
     """
 
     bench: Bench
@@ -72,7 +69,6 @@ class Judge:
     asked: dict[str, tuple[Verdict, str, bool] | None] = field(default_factory=dict)
     told: set[str] = field(default_factory=set)
     passed: dict[str, list[Finding]] | None = None
-    patient_until: float = math.inf
 
     @property
     def gym(self) -> Gym:
@@ -91,7 +87,6 @@ class Judge:
             self.passed = await self._judge_gently()
         if self.passed and (passed := self.passed.pop(check.id, None)):
             return passed
-        self.patient_until = math.inf
         findings: list[Finding] = []
         try:
             subjects = iter(check.subjects(Trial(self.bench)))
@@ -199,10 +194,8 @@ class Judge:
             return self._finding(check, subject, Verdict.UNTESTABLE, f"a server that answers: {self.silent}")
         trial = Trial(self.bench)
         trial.among = among
-        trial.patient_until = self.patient_until
         trial.tried.trials += 1
         finding = await self._ended(check, subject, trial)
-        self.patient_until = min(self.patient_until, trial.patient_until)
         return self._with_what_is_told(finding, trial)
 
     def _with_what_is_told(self, finding: Finding, trial: Trial) -> Finding:

@@ -1,7 +1,6 @@
 """Slow servers, such as those that ask a judge model, come to the same verdicts as fast ones, and in time."""
 
 import asyncio
-import math
 import time
 from collections.abc import Sequence
 from itertools import cycle, pairwise
@@ -29,7 +28,7 @@ from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trials import chance, solo
 from gym_conformance.trials.bench import Bench
 from gym_conformance.trials.chance import beyond_chance
-from gym_conformance.trials.check import Check, check
+from gym_conformance.trials.check import Check
 from gym_conformance.trials.scoring import Scoring
 from gym_conformance.trials.solo import Solo
 from gym_conformance.trials.trial import Trial
@@ -115,21 +114,6 @@ def test_gentle_checks_find_the_same_beside_each_other(server: type[ReferenceSer
         assert beside[1] < alone[1], "they wait together"
 
 
-def test_the_subjects_of_a_check_share_its_patience() -> None:
-    """Each of them may be noisy, and thirty seconds for each would take minutes."""
-    known: list[float] = []
-
-    @check("other-noise", "A rule that MUST hold", why="a test needs one.", subjects=lambda _: range(3))
-    async def spending(trial: Trial, _: object) -> None:
-        known.append(trial.patient_until)
-        trial.patient_until = min(trial.patient_until, 100.0 + len(known))
-
-    with running(ReferenceServer(), first_look=False) as run:
-        for _ in range(2):
-            run.judge(spending)
-    assert known == [math.inf, 101.0, 101.0, math.inf, 104.0, 104.0]
-
-
 def test_what_takes_long_is_run_alone_once_for_several_trials(monkeypatch: pytest.MonkeyPatch) -> None:
     """But for one run each time, since what a session leaves to others may have changed."""
     monkeypatch.setattr(solo, "_LONG", 0.0)
@@ -168,9 +152,8 @@ def _trial() -> Any:
         tried=SimpleNamespace(comparisons=0),
         settings=SimpleNamespace(search=USUAL),
         gym=SimpleNamespace(endpoint=SimpleNamespace()),
-        learned=SimpleNamespace(knowledge=None),
+        learned=SimpleNamespace(knowledge=None, doubted=0.0),
         channel=SimpleNamespace(exchanges=[]),
-        patient_until=float("inf"),
         dismissed=[],
         caution="",
     )
@@ -194,6 +177,24 @@ def test_what_may_be_noise_is_given_up_where_patience_is_over(monkeypatch: pytes
     assert noisy.caution.startswith("a difference could not be distinguished from chance within 0 s: ")
     assert asyncio.run(beyond_chance(faulty, _differing(True), _differing(False), suspected=True)) is True
     assert not faulty.caution
+
+
+def test_the_comparisons_of_a_run_share_one_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each check meets the same noise, and a minute for each would take half an hour."""
+    first, second = _trial(), _trial()
+    second.learned = first.learned
+
+    def compared(trial: Any, *control: bool) -> Any:
+        return asyncio.run(beyond_chance(trial, _differing(True, False), _differing(*control), suspected=True))
+
+    assert compared(first, True, False) is None
+    assert not first.caution, "there was time to find that it is noise"
+    assert first.learned.doubted > 0
+    monkeypatch.setattr(
+        chance, "_PATIENCE", first.learned.doubted / 10
+    )  # as much as it took, of a profile's 10 seconds
+    assert compared(second, True, False, False, False) is None
+    assert second.caution.startswith("a difference could not be distinguished from chance within 0 s: ")
 
 
 class TakesLong(Scoring):

@@ -151,7 +151,6 @@ class Attempts:
     async def _try_one(self, schedule: Schedule, *, last: bool = False) -> Broken | None:
         fresh = Trial(self.trial.bench)
         fresh.among = self.among
-        fresh.patient_until = self.trial.patient_until
         fresh.shrinking = self.certain is not None and not last
         self.tried += 1
         fresh.tried.trials += 1
@@ -172,7 +171,6 @@ class Attempts:
                 raise
             # the finding stands, if not in its shortest form
         finally:
-            self.trial.patient_until = min(self.trial.patient_until, fresh.patient_until)
             self.novelty.take(fresh.channel.exchanges)
             answered = self.trial.learned.answered
             for one in fresh.channel.exchanges:

@@ -74,6 +74,7 @@ class Learned:
         calibration: what rows' own answers and others earn; None until a check asks.
         probed: what probes earn in rows; None until a check asks.
         judged_rows: rows whose judge model is shown what the policy writes; None until a check asks.
+        doubted: seconds spent on comparisons that came to nothing.
     """
 
     knowledge: Knowledge | None = None
@@ -92,6 +93,7 @@ class Learned:
     calibration: Calibration | None = None
     probed: tuple[RowScores, ...] | None = None
     judged_rows: tuple[JudgedRow, ...] | None = None
+    doubted: float = 0.0
 
 
 @dataclass

@@ -20,9 +20,9 @@ Run = Callable[[Channel], Awaitable[D | None]]
 #: Seconds after which no further look is begun: generous, because the verdict must not depend on the machine's load.
 _DEADLINE = 180.0
 
-#: A trial that has spent so many times its profile's patience on excluding chance goes on only with what is this unlikely
-#: to be chance: where each run takes seconds, noise alone would take minutes.
-_PATIENCE, _PROMISING = 3, 0.05
+#: Once comparisons that came to nothing have taken so many times the profile's patience, each goes on only with what is
+#: this unlikely to be chance: where each run takes seconds, noise alone would take minutes.
+_PATIENCE, _PROMISING = 6, 0.05
 
 #: The same of the first look once half of its trials are made, and half of its controls.
 _EVEN = 0.5
@@ -73,10 +73,8 @@ class _Time:
     """How long one comparison may take."""
 
     def __init__(self, trial: Trial) -> None:
-        self._trial = trial
         self._began = time.monotonic()
-        patience = _PATIENCE * trial.settings.search.profile.patience
-        trial.patient_until = min(trial.patient_until, self._began + patience)
+        self._patience = _PATIENCE * trial.settings.search.profile.patience - trial.learned.doubted
 
     @property
     def spent(self) -> float:
@@ -87,7 +85,7 @@ class _Time:
         """Whether to go on with a look of which so much came: while there is patience, or hope."""
         if not came and self.spent > _DEADLINE:
             return False
-        if time.monotonic() < self._trial.patient_until:
+        if self.spent < self._patience:
             return True
         if comparison.trials:
             return comparison.chance <= _PROMISING
@@ -169,6 +167,7 @@ async def _compared(
     slow = 0 if seconds <= _PACED else _SLOW_CONTROLS
     if comparison.decision is Decision.DIFFERENT and not any([await controlled(seconds) for _ in range(slow)]):
         return last
+    trial.learned.doubted += time_of.spent
     trial.dismissed.append(str(comparison))
     if comparison.decision is Decision.OPEN:
         trial.caution = (

@@ -1,6 +1,5 @@
 """One trial: a check tries one subject over a channel, and what the channel records becomes the reproduction."""
 
-import math
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
@@ -36,7 +35,6 @@ class Trial:
         shrinking: whether the fault is certain, and a shorter example of it is being looked for.
         among: whether others are tried at the same time, so that a failure is only a suspicion.
         dismissed: differences that chance may explain.
-        patient_until: a monotonic time, after which only differences that chance hardly explains are examined further.
         drift: rows for the drift report.
         readings: of the server's process.
         load: what came of episodes, at each number of them at once.
@@ -54,7 +52,6 @@ class Trial:
         self.shrinking = False
         self.among = False
         self.dismissed: list[str] = []
-        self.patient_until = math.inf
         self.schedule: Schedule | None = None
         self.drift: list[DriftRow] = []
         self.readings: list[ProcessReading] = []
