@@ -64,6 +64,20 @@ def test_rows_disagree() -> None:
     assert (differ.kind, differ.tool) == (DriftKind.DESCRIPTION_DIFFERS, "b")
 
 
+def test_each_row_may_offer_the_members_of_its_own_task() -> None:
+    members = ({"enum": ["AAPL"]}, {"type": "string", "enum": ["MSFT", "IBM"]}, {"const": "IBM"})
+    tools = [{"name": "quote", "parameters": of("symbol", symbol=one)} for one in members]
+    assert survey(rows(*tools), None, executed=True) == ()
+    (disagree,) = survey(
+        rows(*tools, {"name": "quote", "parameters": of("symbol", symbol={"enum": [1]})}), None, executed=True
+    )
+    assert disagree.kind is DriftKind.ROWS_DISAGREE
+    (disagree,) = survey(
+        rows(*tools, {"name": "quote", "parameters": of("symbol", symbol=STRING)}), None, executed=True
+    )
+    assert disagree.kind is DriftKind.ROWS_DISAGREE
+
+
 def test_breaking_comes_first() -> None:
     declared = rows({"name": "plain", "parameters": of("z", "city", city=INTEGER)}, {"name": "gone"})
     weights = [drift.weight for drift in survey(declared, SERVED, executed=True)]

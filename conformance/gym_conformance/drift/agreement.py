@@ -1,11 +1,12 @@
 """Do the rows agree? One name should stand for one tool, whatever the row."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from gym_conformance.drift.definitions import Definition
 from gym_conformance.drift.spelling import plain
 from gym_conformance.drift.tool_drift import SOURCES, Drift, DriftKind, Witness
-from gym_schemas import differences
+from gym_schemas import Schema, differences, rewrite
 
 _NAMED = 4
 
@@ -13,7 +14,8 @@ _NAMED = 4
 def disagreement(definitions: Sequence[Definition]) -> Drift | None:
     """The difference between definitions of one name, or None.
 
-    Different descriptions are a note; nested versus flat, strict versus not, and different schemas are a warning.
+    Different descriptions are a note; nested versus flat, strict versus not, and different schemas are a warning. The
+    members of an enum may depend on the row, such as the symbols that its task is about; only their types are compared.
     """
     first, *others = definitions
     for kind, descriptions in ((DriftKind.ROWS_DISAGREE, False), (DriftKind.DESCRIPTION_DIFFERS, True)):
@@ -38,8 +40,18 @@ def disagreement(definitions: Sequence[Definition]) -> Drift | None:
 def _spelled(definition: Definition, descriptions: bool) -> object:
     parameters = definition.parameters
     return {
-        "parameters": plain(parameters, descriptions=descriptions) if isinstance(parameters, dict) else parameters,
+        "parameters": rewrite(plain(parameters, descriptions=descriptions), _without_members)
+        if isinstance(parameters, dict)
+        else parameters,
         "strict": definition.strict,
         "nested": definition.nested,
         "description": definition.description if descriptions else "",
     }
+
+
+def _without_members(node: dict[str, Any]) -> Schema:
+    members = [node.pop("const")] if "const" in node else node.get("enum")
+    if isinstance(members, list):
+        node.pop("type", None)
+        node["enum"] = sorted({type(member).__name__ for member in members})
+    return node
