@@ -268,6 +268,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
     "temperature": ("chat/completions", HELLO | {"temperature": "hot"}),
     "top_p": ("responses", {"input": "a", "top_p": True}),
     "max_output_tokens": ("responses", {"input": "a", "max_output_tokens": "9"}),
+    "max_tokens": ("chat/completions", HELLO | {"max_tokens": -1}),
 }
 
 
@@ -277,12 +278,16 @@ def test_what_would_be_answered_wrongly_is_refused_by_name(client: httpx.Client,
     refused = client.post(f"/v1/{path}", json=body)
     assert refused.status_code == 400
     assert refused.json()["error"]["message"].startswith(f"{field}: ")
+    assert refused.json()["error"]["param"] == field
 
 
-@pytest.mark.parametrize("message", [{"content": "a"}, {"role": "user", "content": 5}, {"role": "user", "content": {}}])
-def test_a_message_that_no_model_could_read_is_refused(client: httpx.Client, message: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "messages",
+    [[{"content": "a"}], [{"role": "user", "content": 5}], [{"role": "user", "content": {}}], []],
+)
+def test_messages_that_no_model_could_read_are_refused(client: httpx.Client, messages: list[dict[str, Any]]) -> None:
     """OpenAI and vLLM answer each of these with 400: a trainer that sends them is not to be told otherwise."""
-    refused = client.post("/v1/chat/completions", json={"messages": [message]})
+    refused = client.post("/v1/chat/completions", json={"messages": messages})
     assert (refused.status_code, refused.json()["error"]["message"].partition(":")[0]) == (400, "messages")
 
 
@@ -303,7 +308,9 @@ def test_a_conversation_is_put_together_from_the_responses_that_are_kept() -> No
     assert said == ["one", "two", "three", "four"]
     assert lost.status_code == unknown.status_code == 400
     wanted = "previous_response_id: no response 'resp_1' is kept; send the whole conversation as input"
-    assert unknown.json()["error"]["message"] == wanted
+    error = unknown.json()["error"]
+    assert (error["message"], error["param"]) == (wanted, "previous_response_id")
+    assert error["code"] == "previous_response_not_found"
 
 
 def test_items_may_be_sent_back_by_their_ids() -> None:

@@ -42,7 +42,9 @@ def test_sync_and_async_clients_are_answered_without_a_socket(policy: FakePolicy
 def test_streams_and_faults_through_respx(policy: FakePolicy) -> None:
     with respx.mock() as router, httpx.Client(base_url=OPENAI) as client:
         policy.mount(router, base_url=OPENAI)
-        streamed = client.post("/chat/completions", json={"messages": [], "stream": True})
+        streamed = client.post(
+            "/chat/completions", json={"messages": [{"role": "user", "content": "a"}], "stream": True}
+        )
         assert streamed.text.endswith("data: [DONE]\n\n")
         policy.fail(PolicyFault("drop"))
         with pytest.raises(httpx.RemoteProtocolError):

@@ -194,9 +194,13 @@ REFUSED: dict[str, tuple[str, Json, str]] = {
     "a limit in words": (
         "/generate",
         {"input_ids": [1], "sampling_params": {"max_new_tokens": "5"}},
-        "sampling_params: an object is expected, with n from 1 to 128 and integers as limits",
+        "sampling_params: an object is expected, with n from 1 to 128 and integers from 0 as limits",
     ),
-    "half a limit": ("/v1/completions", {"prompt": "a", "max_tokens": 2.5}, "max_tokens: an integer is expected"),
+    "half a limit": (
+        "/v1/completions",
+        {"prompt": "a", "max_tokens": 2.5},
+        "max_tokens: an integer from 0 is expected",
+    ),
     "a chat of texts": ("/v1/chat/completions", {"messages": [], "input_ids": "a"}, "input_ids: a list of token ids"),
     "a chat without tokens": ("/v1/chat/completions/tokens", {"messages": []}, "tokens: a list of token ids"),
     "a chat of texts to count": ("/tokenize", {"messages": [], "input_ids": 1}, "input_ids: a list of token ids"),
@@ -282,7 +286,9 @@ def test_a_teacher_scores_what_a_policy_said(client: httpx.Client) -> None:
     assert texts[1:] == [next(iter(each.values()))["decoded_token"] for each in others]
     completed = client.post("/v1/completions", json={"prompt": ids, "prompt_logprobs": 0}).json()
     assert completed["choices"][0]["prompt_logprobs"] == read["prompt_logprobs"]
-    chat = client.post("/v1/chat/completions", json={"messages": [], "prompt_logprobs": 0}).json()
+    chat = client.post(
+        "/v1/chat/completions", json={"messages": [{"role": "user", "content": "a"}], "prompt_logprobs": 0}
+    ).json()
     assert chat["prompt_logprobs"][0] is None
 
 
@@ -349,7 +355,9 @@ def test_a_turn_that_a_pause_breaks_off_goes_on_from_there(
 
 def test_a_conversation_that_a_pause_breaks_off_says_so(client: httpx.Client, policy: FakePolicy) -> None:
     policy.fail(PolicyFault("abort"))
-    chat = client.post("/v1/chat/completions", json={"messages": [], "return_meta_info": True}).json()["choices"][0]
+    chat = client.post(
+        "/v1/chat/completions", json={"messages": [{"role": "user", "content": "a"}], "return_meta_info": True}
+    ).json()["choices"][0]
     assert (chat["finish_reason"], chat["meta_info"]["finish_reason"]["type"]) == ("abort", "abort")
     assert client.post("/v1/responses", json={"input": "hi"}).json()["status"] == "cancelled"
 

@@ -32,7 +32,7 @@ ROLLOUT_PREFIX = re.compile(r"^/ng-rollout/[A-Za-z0-9][A-Za-z0-9._-]*(/training-
 #: Which say that it lives; the last is SGLang's.
 PROBES = ("/", "/health", "/livez", "/readyz", "/healthz", "/health_generate")
 MODELS = "/v1/models"
-RESPONSES = "/v1/responses"
+KEPT_RESPONSE = re.compile(r"/v1/responses/([^/]+)(|/input_items)")
 #: Where SGLang tells of itself, under today's name and yesterday's: its router asks there for the model's name.
 ENGINE_INFO = ("/model_info", "/get_model_info", "/server_info", "/get_server_info")
 #: Where clients ask how long a request is, and by which API it is one.
@@ -168,9 +168,10 @@ class FakePolicy(App):
 
     def find(self, request: HttpRequest) -> Handler:
         """The handler of a request; a model has a path of its own, whose name may be anything, and a response that is kept."""
-        response = request.path.removeprefix(f"{RESPONSES}/")
-        if request.method in {"GET", "DELETE"} and response not in {request.path, ""} and "/" not in response:
-            return partial(self._response, name=response)
+        if kept := KEPT_RESPONSE.fullmatch(request.path):
+            handler = {"": self._response, "/input_items": self._input_items}[kept[2]]
+            if request.method == "GET" or (request.method == "DELETE" and not kept[2]):
+                return partial(handler, name=kept[1])
         name = request.path.removeprefix(f"{MODELS}/")
         known = name != request.path and name and (not len(self.routes) or self.routes.find(name, ""))
         return partial(self._model, name=name) if known and request.method == "GET" else super().find(request)
@@ -186,7 +187,9 @@ class FakePolicy(App):
             if refused.status in {HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED}:
                 where = f"{request.method} {request.path}: "
                 served = f"; this policy serves {', '.join(path for _, path in self.handlers if path not in PROBES)}"
-            return _error(refused.status, refused.detail, refused.headers, where=where, served=served)
+            return _error(
+                refused.status, refused.detail, refused.headers, where=where, served=served, code=refused.code
+            )
         except Exception as error:
             log.exception("%s %s failed", request.method, request.path)
             return _error(500, repr(error))
@@ -240,6 +243,8 @@ class FakePolicy(App):
     def _read(self, asked: PolicyRequest, *, with_ids: bool) -> PolicyRequest:
         """A request with what its tokens say, where it is made of tokens or comes with those of a turn."""
         asked = replace(asked, raw=raw_prompt(asked.api, asked.body, self.tokenizer))
+        if asked.body.get("messages") == [] and not asked.raw:
+            raise HttpRefusal(400, "messages: one at least is expected")
         return replace(asked, counted=counted_turns(asked, self.tokenizer)) if asked.raw or with_ids else asked
 
     async def _answer(self, asked: PolicyRequest, policy: Policy) -> _Answered:
@@ -270,6 +275,14 @@ class FakePolicy(App):
             self.stored.forget(name)
             return HttpReply.json({"id": name, "object": "response", "deleted": True})
         return HttpReply(200, said, (("content-type", JSON),))
+
+    async def _input_items(self, request: HttpRequest, *, name: str) -> HttpReply:
+        """What a response that is kept answers, as OpenAI lists it: the newest first, all on one page."""
+        if self.stored.said(name) is None:
+            return _error(404, f"Response with id {name!r:.100} not found.")
+        items = self.stored.input_items(name)[:: 1 if "order=asc" in request.query else -1]
+        ends = {"first_id": items[0]["id"], "last_id": items[-1]["id"]} if items else {}
+        return HttpReply.json({"object": "list", "data": items, "has_more": False, **ends})
 
     async def _engine(self, _: HttpRequest) -> HttpReply:
         """What SGLang tells of itself and of its model, and vLLM beside it, which TRL's asynchronous trainer asks."""
@@ -396,7 +409,9 @@ def _error(
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         kind = "rate_limit_error"
     wrong = [detail] if isinstance(detail, str) else [f"{each['loc'][0]}: {each['msg']}" for each in detail]
-    error: dict[str, Any] = {"message": where + "; ".join(wrong) + served, "type": kind, "param": None, "code": code}
+    field = wrong[0].partition(":")[0]  # our refusals of a value begin with its name
+    param = field if status == HTTPStatus.BAD_REQUEST and field.isidentifier() and field != wrong[0] else None
+    error: dict[str, Any] = {"message": where + "; ".join(wrong) + served, "type": kind, "param": param, "code": code}
     error |= {"details": details} if details else {}
     # Anthropic's clients know an error by its `type`: without it, Vercel's provider shows no message
     return HttpReply.json({"type": "error", "error": error, "detail": detail}, status, headers)

@@ -23,7 +23,7 @@ def _none(value: Any) -> bool:
 
 
 def _limit(value: Any) -> bool:
-    return value is None or type(value) is int
+    return value is None or (type(value) is int and value >= 0)
 
 
 def _number(value: Any) -> bool:
@@ -60,7 +60,9 @@ EVERY_API: Fields = {
     "tools": (lambda value: not value or _tools(value), "a list of objects is expected, with objects as parameters"),
     "n": (_count, f"1 to {CHOICES} choices are possible"),
     **dict.fromkeys(("temperature", "top_p"), (_number, "a number is expected")),
-    **dict.fromkeys(("max_tokens", "max_completion_tokens", "max_output_tokens"), (_limit, "an integer is expected")),
+    **dict.fromkeys(
+        ("max_tokens", "max_completion_tokens", "max_output_tokens"), (_limit, "an integer from 0 is expected")
+    ),
 }
 OPTIONS = (lambda value: isinstance(value, dict | None), "an object is expected")
 ENGINE: Fields = {
@@ -73,7 +75,7 @@ ENGINE: Fields = {
                 and all(_limit(value.get(name)) for name in ("max_tokens", "max_new_tokens"))
             )
         ),
-        f"an object is expected, with n from 1 to {CHOICES} and integers as limits",
+        f"an object is expected, with n from 1 to {CHOICES} and integers from 0 as limits",
     ),
 }
 MESSAGES: Fields = {

@@ -39,6 +39,15 @@ class StoredResponses:
         """A response as it was on the wire; None where it is not kept."""
         return self._kept.get(name, (b"", None))[1]
 
+    def input_items(self, name: str) -> list[Any]:
+        """What a response that is kept answers, from the conversation's beginning, each item with an id.
+
+        Raises:
+            HttpRefusal: see `whole`.
+        """
+        items = _items(self.whole(json.loads(self._kept[name][0])))
+        return [{"id": f"item_{at}", **_spelt_out(item)} for at, item in enumerate(items)]
+
     def forget(self, name: str) -> None:
         """Keep a response no longer; one that is not kept changes nothing."""
         self._held -= sum(map(len, self._kept.pop(name, ())))
@@ -58,7 +67,8 @@ class StoredResponses:
             size += len(asked) + len(said)
             if not said:
                 wanted = "send the whole conversation as input"
-                raise HttpRefusal(400, f"previous_response_id: no response {name!r:.100} is kept; {wanted}")
+                why = f"previous_response_id: no response {name!r:.100} is kept; {wanted}"
+                raise HttpRefusal(400, why, code="previous_response_not_found")
             if size > BODY_LIMIT:
                 raise HttpRefusal(413, "previous_response_id: the conversation is too large")
             before = json.loads(asked)
@@ -82,6 +92,14 @@ class StoredResponses:
 def _items(body: Mapping[str, Any]) -> list[Any]:
     given = body["input"]
     return [{"role": "user", "content": given}] if isinstance(given, str) else given
+
+
+def _spelt_out(item: dict[str, Any]) -> dict[str, Any]:
+    """An item with what it may leave out: a message's type and the kind of its text, and that it is complete."""
+    if isinstance(content := item.get("content"), str):
+        said = {"type": "output_text", "annotations": []} if item.get("role") == "assistant" else {"type": "input_text"}
+        item = {**item, "content": [{**said, "text": content}]}
+    return {"type": "message", "status": "completed", **item}
 
 
 def _is_reference(item: Mapping[str, Any]) -> bool:

@@ -9,13 +9,16 @@ from gym_mocks.wire.messages import HttpRequest
 
 
 class HttpRefusal(Exception):
-    """A handler refuses the request: the reply is `{"detail": detail}` with `status`."""
+    """A handler refuses the request: the reply is `{"detail": detail}` with `status`; OpenAI's clients may know a `code`."""
 
-    def __init__(self, status: int, detail: Any, headers: tuple[tuple[str, str], ...] = ()) -> None:
+    def __init__(
+        self, status: int, detail: Any, headers: tuple[tuple[str, str], ...] = (), *, code: str | None = None
+    ) -> None:
         super().__init__(status, detail)
         self.status = status
         self.detail = detail
         self.headers = headers
+        self.code = code
 
 
 def json_body(request: HttpRequest) -> Any:

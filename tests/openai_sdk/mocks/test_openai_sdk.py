@@ -10,7 +10,7 @@ import pytest
 import respx
 from openai import AsyncOpenAI, OpenAI
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
-from openai.types.responses import Response, ResponseStreamEvent
+from openai.types.responses import Response, ResponseItem, ResponseStreamEvent
 from pydantic import TypeAdapter
 
 from gym_mocks.policy import FakePolicy, PolicyFault, call, say, think
@@ -28,6 +28,8 @@ SCRIPT: list[Any] = [
     say("It is sunny. " * 5),
 ]
 EVENTS: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
+ITEMS: TypeAdapter[Any] = TypeAdapter(ResponseItem)
+RESULTS = ["function_call_output"] * 2
 
 
 @pytest.fixture(params=[False, True], ids=["plain", "token-fields"])
@@ -103,6 +105,22 @@ def test_a_response_that_is_kept_is_given_again_until_it_is_deleted(url: str, st
         with pytest.raises(openai.BadRequestError):
             client.responses.create(model="m", input="And?", previous_response_id=first.id)
     assert (again.id, len(again.output)) == (first.id, 3)
+
+
+def test_the_input_of_a_response_that_is_kept_is_listed(url: str) -> None:
+    """From the conversation's beginning, the newest first unless asked otherwise."""
+    with OpenAI(base_url=url, api_key="k") as client:
+        first = client.responses.create(model="m", input="Weather?", tools=[TOOL])
+        asked: Any = {"model": "m", "input": results(first), "previous_response_id": first.id}
+        last = client.responses.create(**asked)
+        listed = [*client.responses.input_items.list(last.id, order="asc")]
+        newest = client.responses.input_items.list(last.id)
+        with pytest.raises(openai.NotFoundError, match="not found"):
+            client.responses.input_items.list("resp_1")
+    for item in listed:
+        ITEMS.validate_python(item.model_dump(by_alias=True))
+    assert [item.type for item in listed] == ["message", *(item.type for item in first.output), *RESULTS]
+    assert [item.id for item in newest] == [item.id for item in reversed(listed)]
 
 
 @pytest.mark.parametrize("steps", [0, 1])
