@@ -61,16 +61,22 @@ _ASSIGNED = re.compile(r"(?<![\w.-])([A-Za-z_][\w.-]*)=([^;&,\s]+)")
 _OPAQUE = re.compile(r"(?<=[/=])(?=[^/?&=#]*\d)(?=[^/?&=#]*[A-Za-z])[^/?&=#\s]{16,}")
 
 
-#: Characters written as numbers: of bytes in URLs and in Python, and of code points in HTML and JSON;
-#: and characters that nobody sees, such as every other one of a text in UTF-16 that is read as UTF-8.
+#: Characters that a reader does not see, or not as characters: line breaks (base64 is wrapped), other control
+#: characters, and those that Unicode says to ignore, such as every other one of a text in UTF-16 that is read as UTF-8.
+_UNSEEN = (
+    r"[\0-\x08\n-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
+    r"\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U000e0000-\U000e0fff]"
+)
+
+#: Characters written as numbers: of bytes in URLs and in Python, and of code points in HTML and JSON.
 _ENCODED = re.compile(
-    r"(?P<bytes>(?:(?:%|\\x)[0-9a-f]{2})+)|&#(?P<decimal>[0-9]{1,7});|&#x(?P<hex>[0-9a-f]{1,6});"
-    r"|\\u(?P<unit>[0-9a-f]{4})|[\0\xad\u200b-\u200f\u2060\ufeff]",
+    r"(?P<bytes>(?:(?:%|\\x)[0-9a-f]{2})+)|&#0*(?P<decimal>[0-9]{1,7});?|&#x0*(?P<hex>[0-9a-f]{1,6});?"
+    rf"|\\u(?P<unit>[0-9a-f]{{4}})|{_UNSEEN}",
     re.IGNORECASE,
 )
 
 #: What stands between bytes that are written as numbers, in hex (`68:75`, `0x68, 0x75`) or decimal (`[104, 117]`).
-_BETWEEN_NUMBERS = re.compile(r"(?<=[0-9a-f])(?:[\s:;,|-]|\\[nrt])+(?:0x)?(?=[0-9a-f])", re.IGNORECASE)
+_BETWEEN_NUMBERS = re.compile(r"(?<=[0-9a-f])(?:[\s:;,|._'\"-]|\\[nrt])+(?:0x)?(?=[0-9a-f])", re.IGNORECASE)
 
 
 class Secrets:
@@ -107,23 +113,17 @@ class Secrets:
         """The text with all secrets replaced."""
         for start, end in reversed(self._found(text)):
             text = text[:start] + REDACTED + text[end:]
-        if _ENCODED.search(text):
-            text = self._redact_encoded(text, _ENCODED)
-        if self._found(_BETWEEN_NUMBERS.sub("", text), _BEGINNING):
-            text = self._redact_encoded(text, _BETWEEN_NUMBERS, _BEGINNING)
+        for encoded, least in ((_ENCODED, 1), (_BETWEEN_NUMBERS, _BEGINNING)):
+            if (plain := encoded.sub(_meant, text)) != text and (found := self._found(plain, least)):
+                places = _places(text, encoded)
+                for start, end in reversed(found):
+                    text = text[: places[start]] + REDACTED + text[places[end] :]
         return self._without_beginning(text)
 
     def told(self, text: str) -> str:
         """Like `redact`, for text of others, whose secrets are unknown: user information in URLs is removed, too."""
         without = _USER_INFORMATION.sub(_without_group, self.redact(text))
         return _IN_QUERY.sub(lambda one: _without_group(one, 2) if is_secret_name(one[1]) else one[0], without)
-
-    def _redact_encoded(self, text: str, encoded: re.Pattern[str], least: int = 1) -> str:
-        """The text without the secrets that show once what is encoded is decoded."""
-        plain, places = _decoded(text, encoded)
-        for start, end in reversed(self._found(plain, least)):
-            text = text[: places[start]] + REDACTED + text[places[end] :]
-        return text
 
     def _found(self, text: str, least: int = 1) -> list[tuple[int, int]]:
         """Where the secrets in a text are, in order, in spellings of so many characters at least (others: chance)."""
@@ -213,32 +213,32 @@ def _without_group(found: re.Match[str], group: int = 1) -> str:
     return found[0][:start] + REDACTED + found[0][end:]
 
 
-def _decoded(text: str, encoded: re.Pattern[str]) -> tuple[str, list[int]]:
-    """The text with what is encoded decoded or left out; and for each character, and the end, where it was."""
-    plain: list[str] = []
+def _meant(one: re.Match[str]) -> str:
+    """The characters that are encoded there; none where something is left out."""
+    if not one.lastgroup:
+        return ""
+    if coded := one["bytes"]:
+        return bytes.fromhex(re.sub(r"%|\\x", "", coded, flags=re.IGNORECASE)).decode("utf-8", "surrogateescape")
+    number = int(one[one.lastgroup], 10 if one.lastgroup == "decimal" else 16)
+    return chr(number) if number <= sys.maxunicode else "\ufffd"
+
+
+def _places(text: str, encoded: re.Pattern[str]) -> list[int]:
+    """For each character of the text once it is decoded, and for its end, where it was."""
     places: list[int] = []
     at = 0
     for one in encoded.finditer(text):
-        plain += text[at : one.start()]
         places += range(at, one.start())
         at = one.start()
-        if not one.lastgroup:
-            characters, widths = "", []
-        elif coded := one["bytes"]:
-            raw = bytes.fromhex(re.sub(r"%|\\x", "", coded, flags=re.IGNORECASE))
-            characters = raw.decode("utf-8", "surrogateescape")
-            widths = [len(each.encode("utf-8", "surrogateescape")) * len(coded) // len(raw) for each in characters]
-        else:
-            number = int(one[one.lastgroup], 10 if one.lastgroup == "decimal" else 16)
-            characters = chr(number) if number <= sys.maxunicode else "\ufffd"
-            widths = [one.end() - at]
-        for character, width in zip(characters, widths, strict=True):
-            plain.append(character)
+        characters = _meant(one)
+        sizes = (
+            [len(each.encode("utf-8", "surrogateescape")) for each in characters] if one.lastgroup == "bytes" else [1]
+        )
+        for size in sizes[: len(characters)]:
             places.append(at)
-            at += width
+            at += size * (one.end() - one.start()) // sum(sizes)
         at = one.end()
-    plain += text[at:]
-    return "".join(plain), [*places, *range(at, len(text) + 1)]
+    return [*places, *range(at, len(text) + 1)]
 
 
 def _parts(value: str) -> Iterator[str]:

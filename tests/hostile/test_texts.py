@@ -28,6 +28,7 @@ from tests.reports.samples import ATTACKS, FAILED, FIT, hostile
 
 SECRET = "hunter2/with+odd=signs"  # noqa: S105 - nobody's
 SECRETS = Secrets([SECRET])
+UNSEEN = "\0\b\x1b\x7f\xad\u034f\u061c\u180e\u200d\u202a\u2062\u2068\ufe0f\ufeff\U000e0041"
 SPELT: dict[str, Callable[[str], str]] = {
     "plain": str,
     "upper": str.upper,
@@ -42,7 +43,11 @@ SPELT: dict[str, Callable[[str], str]] = {
     "json, every character": lambda text: "".join(f"\\u{ord(character):04X}" for character in text),
     "python, every byte": lambda text: "".join(f"\\x{byte:02x}" for byte in text.encode()),
 }
-NUMBERS: dict[str, Callable[[str], str]] = {
+#: Spellings of a whole text, which say nothing of a single character.
+WHOLE: dict[str, Callable[[str], str]] = {
+    "unseen characters": lambda text: "".join(f"{one}{UNSEEN[at % len(UNSEEN)]}" for at, one in enumerate(text)),
+    "base64, wrapped": lambda text: base64.encodebytes(b"x" * 50 + text.encode()).decode(),
+    "html, hex, zeros, no semicolons": lambda text: "".join(f"&#x{ord(character):08x}" for character in text),
     "hex, colons": lambda text: text.encode().hex(":"),
     "hex, spaces": lambda text: text.encode().hex(" ").upper(),
     "hex, dashes": lambda text: text.encode().hex("-"),
@@ -128,9 +133,10 @@ def test_any_text_leaves_each_form_what_it_is(text: str) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("spelling", SPELT | NUMBERS)
+@pytest.mark.parametrize("spelling", SPELT | WHOLE)
 def test_no_form_shows_a_secret_in_any_spelling(form: str, spelling: str) -> None:
-    spelt = (SPELT | NUMBERS)[spelling](SECRET)
+    spelt = (SPELT | WHOLE)[spelling](SECRET)
+    assert "[redacted]" in gated(spelt)
     for text in (spelt, f"<{spelt}>", f"{spelt}::{spelt}", "x" * 380 + spelt):
         shown = FORMS[form](hostile(gated(text)))
         assert spelt.lower() not in shown.lower()
