@@ -494,6 +494,41 @@ def test_moves_that_name_nothing_of_their_row_are_no_wrong_answer_in_another() -
     assert worst(found["calibration-swap"]) is not Verdict.FAIL, found
 
 
+class AddsUp(ResourcesServer):
+    """Adds up the numbers in a range of cells; there may be nothing in the last ones. A careless one pays for any cells then."""
+
+    def __init__(self, *, careless: bool) -> None:
+        def add(state: list[float], cells: str) -> dict[str, float]:
+            state[1:] = [sum(state[0][: int(cells.partition(":A")[2])])]
+            return {"sum": state[1]}
+
+        def sheet(row: TaskRow) -> list[Any]:
+            return [row.model_dump().get("numbers", [])]
+
+        super().__init__("sums", tools=[add], state=sheet, verify=lambda: 0.0)
+        self.careless = careless
+
+    async def score(self, session_id: str, row: TaskRow, _: dict[str, Any]) -> Score:
+        session, data = self.sessions.get(session_id), row.model_dump()
+        added = session.state[1:] if session else []
+        return Score(float(added == [data["wanted"]] or bool(self.careless and added and len(data["numbers"]) < 9)), {})
+
+
+@pytest.mark.parametrize("careless", [False, True])
+def test_a_call_that_is_answered_as_the_rows_own_is_not_surely_wrong(careless: bool) -> None:
+    [first, _] = rows_of(AddsUp(careless=careless)).rows
+    rows, rollouts = [], []
+    for at, (many, there) in enumerate(((4, 9), (2, 2), (2, 9), (5, 5), (3, 9), (3, 3), (4, 9), (6, 6), (3, 9)), 1):
+        numbers = [at * 10 + each for each in range(there)]
+        own = {"numbers": numbers, "wanted": sum(numbers[:many]), "cells": f"A1:A{many}"}
+        rows.append(Row({**first.data, **own}, Source(DATA, at)))
+        call = ("add", {"cells": own["cells"]}, {"sum": own["wanted"]})
+        rollouts.append(rollout_of(rows[-1], call, said="Done.", reward=1.0))
+    data = Dataset(tuple(rows), tuple(rollouts), len(rows))
+    [swap] = found_by("calibration-swap", AddsUp(careless=careless), data)
+    assert (swap.verdict is Verdict.FAIL) is careless, swap
+
+
 class Translates(ResourcesServer):
     """Counts the words that are right, in whatever order they are; they are to be kept, too."""
 

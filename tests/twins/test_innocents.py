@@ -715,6 +715,77 @@ def test_what_refused_calls_cost_may_have_a_bound() -> None:
     assert finding.verdict is Verdict.NOT_APPLICABLE, finding.actual
 
 
+class PaysHalfForMany(RefusedMovesCost):
+    """Who makes more than so many calls, taken or not, earns half."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.most = most
+
+    async def score(self, session_id: str, row: TaskRow, response: Json) -> Score:
+        score = await ReferenceServer.score(self, session_id, row, response)
+        return Score(score.reward / (1 + (self.moves[session_id] > self.most)))
+
+
+@pytest.mark.parametrize("most", [6, 9])
+def test_what_is_refused_may_be_one_of_so_many_calls_that_are_paid_in_full(most: int) -> None:
+    [finding] = found_by("tool-refused-call", PaysHalfForMany(most))
+    assert finding.verdict is not Verdict.FAIL, finding.actual
+
+
+class ReadsAreScarce(ReferenceServer):
+    """Each read costs a tenth, and after five there are none to be had, nor paid for."""
+
+    async def score(self, session_id: str, row: Any, response: Json) -> Score:
+        score = await super().score(session_id, row, response)
+        reads = sum(item.get("name") in ("count_stock", "list_stock") for item in response["output"])
+        return Score(score.reward - 0.1 * min(reads, 5), {})
+
+
+def test_reads_may_cost_something_until_none_are_left() -> None:
+    found = found_by("reward-extra-read", ReadsAreScarce())
+    assert Verdict.FAIL not in {each.verdict for each in found}, found
+
+
+class SellsWhatTheRowSays(WithoutDocument):
+    """The row says what is sold; of anything else the shop says that it has none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sold: dict[str, str] = {}
+
+    async def seed(self, session_id: str, row: Json) -> Json:
+        self.sold[session_id] = row["sold"]
+        return await super().seed(session_id, row)
+
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
+        body = json_body(request)
+        if (body.get("category") or "fruit") != self.sold.get(request.session_id):
+            return HttpReply.json({"sold": False, "error": "we have none"})
+        return await super()._call_tool(request)
+
+
+def test_the_row_may_say_which_members_are_taken() -> None:
+    data = replace(dataset(lambda row: row.update(sold="fruit")), rollouts=())
+    found = found_by("drift-argument-refused", SellsWhatTheRowSays(), data)
+    assert Verdict.FAIL not in {each.verdict for each in found}, found
+
+
+class RefusesStrangeCookies(ReferenceServer):
+    """A seed with a cookie that is none of the server's is refused, and the cookie sent again, as with any refusal."""
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        sent = request.headers.get("cookie", "")
+        if sent and self.cookie.read(sent) is None:
+            return replace(HttpReply.json({"error": "bad cookie"}, 400), headers=(("set-cookie", f"{sent}; path=/"),))
+        return await super().dispatch(request)
+
+
+def test_a_seed_that_is_refused_opens_no_session() -> None:
+    [finding] = found_by("cookie-unsigned-id", RefusesStrangeCookies())
+    assert finding.verdict is Verdict.PASS, finding.actual
+
+
 class WantsKeys(ResourcesServer):
     """Each transfer has a key of four characters or more, and is done in a dry run unless it says otherwise."""
 

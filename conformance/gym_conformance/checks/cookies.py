@@ -16,7 +16,7 @@ from gym_conformance.contract.endpoints import SEED_SESSION, VERIFY, tool_path
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import DO_NOTHING
 from gym_conformance.contract.session_cookies import Cookies, payload_of
-from gym_conformance.contract.statuses import is_crash
+from gym_conformance.contract.statuses import is_crash, is_success
 from gym_conformance.findings import Cause
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
@@ -272,7 +272,8 @@ async def cookie_unsigned_id(trial: Trial, _: object) -> None:
         exchange = await trial.channel.send(post(SEED_SESSION, dict(trial.gym.row.data), cookies.with_value(value)))
         _refuse_crash(reply_of(exchange))
         received = exchange.received
-        if received.session_id == chosen or (received and received.session[1] == value):
+        opened = is_success(reply_of(exchange).status)
+        if opened and (received.session_id == chosen or (received and received.session[1] == value)):
             raise Violation(
                 "a session id drawn by the server",
                 f"a session named {chosen!r}, as the client asked",

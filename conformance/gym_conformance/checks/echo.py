@@ -216,7 +216,7 @@ async def verify_echoes_tokens(trial: Trial, subject: str) -> None:
 
 @check(
     "verify-keeps-row-fields",
-    "verify drops row fields that it does not know",
+    "verify drops or changes row fields that it does not know",
     why="a row's own fields, such as its id or source, are missing from the rollouts that are written.",
     needs=[RESOURCES_SERVER, SCORE],
     framework=True,

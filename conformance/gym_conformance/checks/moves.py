@@ -45,12 +45,12 @@ async def expect_uncounted(trial: Trial, noisy: Trajectory) -> None:
 async def _counted(trial: Trial, noisy: Trajectory) -> bool:
     """Whether what differs after the refused calls of a trajectory is no more than that they were counted.
 
-    That is so where the reward alone falls, and falls further with twice as many, or by less with any one of them; where
-    numbers alone move on, by as much for a refused call of another tool, and twice as far with twice as many; or where
-    no other tool refuses any, for another refused call, and not for one that is taken; where
-    replies change as though a read had been made in its place, since each call is a turn, if only of those that are well
-    formed; and where they change after many, and not after one: there are only so many calls in an episode. And whatever
-    differs where the refusals themselves count: who has three tries is told so.
+    That is so where the reward alone falls, and falls further with twice as many, or by less with any one of them, or
+    as far with reads in their place; where numbers alone move on, by as much for a refused call of another tool, and
+    twice as far with twice as many; or where no other tool refuses any, for another refused call, and not for one
+    that is taken; where replies change as though a read had been made in its place, since each call is a turn, if
+    only of those that are well formed; and where they change after many, and not after one: there are only so many
+    calls in an episode. And whatever differs where the refusals themselves count: who has three tries is told so.
     """
     if await _say_their_count(trial, noisy):
         return True
@@ -59,7 +59,9 @@ async def _counted(trial: Trial, noisy: Trajectory) -> bool:
     found = [each for each in differences(plain, once, mask) if not each.of_time]
     if all(each.step == VERIFY for each in found):
         return bool(found) and (
-            falls(plain.reward, once.reward, twice.reward) or await _each_costs(trial, noisy, plain, once)
+            falls(plain.reward, once.reward, twice.reward)
+            or await _each_costs(trial, noisy, plain, once)
+            or not all(await _unlike_reads(trial, noisy, mask))
         )
     replies = _in_replies(found)
     numbers = all(is_number(each.expected) and is_number(each.actual) for each in replies)
@@ -103,7 +105,7 @@ def _in_replies(found: Iterable[Difference]) -> list[Difference]:
 
 async def _is_counter(trial: Trial, alone: Trajectory, changed: Sequence[Difference], mask: frozenset[Place]) -> bool:
     """Whether what changed after one refused call is what a read changes, or are numbers that count refused ones of any tool."""
-    if await _as_a_read(trial, alone, mask):
+    if not all(map(_in_replies, await _unlike_reads(trial, alone, mask))):
         return True
     if not all(is_number(each.expected) and is_number(each.actual) for each in changed):
         return False
@@ -132,20 +134,20 @@ async def _moved_by_a_taken_call(trial: Trial, noisy: Trajectory, names: set[str
     return after.calls[0].is_refused or values_at(plain, (1, *way)) != values_at(after, (2, *way))
 
 
-async def _as_a_read(trial: Trial, alone: Trajectory, mask: frozenset[Place]) -> bool:
-    """Whether all replies are as though a read had been made, and taken, instead of the refused call: then each call is a turn."""
-    [at] = alone.noise
-    [refused] = await _runs(trial, [alone])
-    recorded = [call for one in known(await knowledge_of(trial)) if one.row is alone.row for call in one.calls]
+async def _unlike_reads(trial: Trial, noisy: Trajectory, mask: frozenset[Place]) -> list[list[Difference]]:
+    """What differs where a read is made, and taken, instead of each refused call; for each of a few: nothing, if each call is a turn."""
+    [refused] = await _runs(trial, [noisy])
+    recorded = [call for one in known(await knowledge_of(trial)) if one.row is noisy.row for call in one.calls]
     reads = [call for call in recorded if is_read(call.name) and not is_linked(call.arguments)]
-    for read in list(first_of_each(repr, [*bare_reads(alone.row), *reads]).values())[:_READS]:
-        instead = replace(alone, calls=(*alone.calls[:at], read, *alone.calls[at + 1 :]))
+    found = []
+    for read in list(first_of_each(repr, [*bare_reads(noisy.row), *reads]).values())[:_READS]:
+        calls = tuple(read if at in noisy.noise else call for at, call in enumerate(noisy.calls))
+        instead = replace(noisy, calls=calls)
         rollout = TrajectoryRun(trial.gym, Channel(trial.gym.endpoint), instead, CookieHabit.COLLECTING)
         outcome = await rollout.finish()
-        taken = not any(step.is_refused for step in rollout.refusals)
-        if taken and not _in_replies(differences(outcome, refused, mask)):
-            return True
-    return False
+        if not any(step.is_refused for step in rollout.refusals):
+            found.append([each for each in differences(outcome, refused, mask) if not each.of_time])
+    return found
 
 
 async def _runs(trial: Trial, trajectories: Iterable[Trajectory]) -> list[Outcome]:

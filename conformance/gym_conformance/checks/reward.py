@@ -192,14 +192,15 @@ async def reward_extra_read(trial: Trial, row: Row) -> None:
     rollout earned nothing.
 
     Our inference. An environment may reward few calls on purpose, so it is no finding if the reward falls further with
-    twice as many reads, or falls for that number of calls anyway, as other rows' shorter rollouts show.
+    twice as many reads, or less with one, or falls for that number of calls anyway, as other rows' shorter rollouts show.
     """
     looking = await _Looking.of(trial, row)
     trial.channel.exchanges.clear()
     control = partial(_reward, trial, row, looking.recorded)
     reward = await _pays_otherwise(trial, looking.plain, looking.reward, control)
     if reward is not None:
-        if falls(looking.plain, reward, await looking.reward(Channel(trial.gym.endpoint), 2 * _FURTHER)):
+        once, twice = [await looking.reward(Channel(trial.gym.endpoint), times) for times in (1, 2 * _FURTHER)]
+        if falls(looking.plain, reward, twice) or falls(looking.plain, once, reward):
             raise NotApplicable("each call costs a part of the reward")
         if await _has_budget(trial, looking):
             raise NotApplicable("only calls beyond so many cost a part of the reward")

@@ -8,7 +8,7 @@ have other reasons, such as a state in which the call is impossible.
 import json
 import re
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from itertools import islice
 from typing import Any, Final
@@ -26,6 +26,7 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Reply
 from gym_conformance.session.likeness import Answer, alike
 from gym_conformance.session.refusals import says_no, says_yes
+from gym_conformance.trajectories.renaming import renamed
 from gym_conformance.trajectories.trajectory import Trajectory, is_linked
 from gym_schemas import Acceptance, Document, Schema, boundary_values, same, scalars, upgrade, walk, whole
 from gym_schemas.json_values import type_of
@@ -327,6 +328,8 @@ class _Argument:
             others = [other for other, *_ in refused if _kind(other) == _kind(value) and other]
             if not self._is_meant(value, others) or await self._is_no_such(value) or await self._depends(value):
                 continue
+            if await self._is_the_rows(value):
+                continue
             if await self._everywhere(value):
                 other, answered = shown
                 how = "accepted" if self.taken else f"answered differently, {short(answered.said)}"
@@ -459,6 +462,15 @@ class _Argument:
         for own, other in ((taken[0], taken[-1]), (taken[-1], taken[0])) if taken else ():
             if says_no((await other.ask_with(self.name, own.base[self.name]))[1]):
                 return True
+        return False
+
+    async def _is_the_rows(self, value: Any) -> bool:
+        """Whether a row says which texts there are: it takes this one if it has it wherever it had one that is accepted."""
+        for other in [sent.get(self.name) for sent, _ in self.taken][:_FIXES]:
+            if isinstance(value, str) and isinstance(other, str):
+                row = renamed(Trajectory(self.place.row), {other: value}).row
+                if says_yes((await replace(self.place, row=row).ask_with(self.name, value))[1]):
+                    return True
         return False
 
     async def _everywhere(self, value: Any) -> bool:

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -39,10 +40,12 @@ from gym_conformance.calibration.row_scores import (
     usual_top,
 )
 from gym_conformance.contract.dataset_rows import Call, Rollout, Row, Source, prompt_of
-from gym_conformance.contract.endpoints import SEED_SESSION, VERIFY
+from gym_conformance.contract.endpoints import RESERVED, SEED_SESSION, VERIFY
 from gym_conformance.contract.policy_output import Item
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.oracle import OracleHangs, items_of
+from gym_conformance.session.exchange import Exchange, reply_of
+from gym_conformance.session.refusals import says_yes
 from gym_conformance.trajectories.answers import hands_in
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.programs import defined_in
@@ -179,7 +182,7 @@ class Calibrating:
             answer = found.template.fill(row.data)
         scores = await self.scoring.gold(row, answer, found.top)
         at = row.source.line % max(1, len(known))
-        return await self._compared(scores, (*known[at:], *known[:at]), 1)
+        return _but_for_alike(await self._compared(scores, (*known[at:], *known[:at]), 1), _telling(found.rows))
 
     async def probe(self, found: Calibration) -> tuple[RowScores, ...]:
         """Hand in what a policy finds under pressure, and its opposites, in rows whose own answer earns the top."""
@@ -319,7 +322,8 @@ class Calibrating:
         """Ask every row, several at once, until time is up."""
         first = await asyncio.gather(*(self.scoring.gold(row, answer, top) for row, answer in answers.items()))
         known = [scores for scores in first if scores.is_top]
-        return list(await asyncio.gather(*(self._compared(scores, known) for scores in first)))
+        found = await asyncio.gather(*(self._compared(scores, known) for scores in first))
+        return [_but_for_alike(scores, _telling(found)) for scores in found]
 
     async def _compared(self, scores: RowScores, known: Sequence[RowScores], others: int = _OTHERS) -> RowScores:
         """The same with what nothing, a refusal, the prompt and other rows' answers earn in this row."""
@@ -355,6 +359,41 @@ def _same(score: AnswerScore, own: AnswerScore) -> bool:
         return False
     (theirs, words), (ours, own_words) = _done(score), _done(own)
     return set(theirs) == set(ours) and (theirs != ours or may_be_the_same(words, own_words))
+
+
+def _but_for_alike(scores: RowScores, telling: frozenset[str]) -> RowScores:
+    """Without other rows' answers that the tools answer just as the row's own, where what they say is `telling`.
+
+    `=MAX(B1:B9)` is right wherever there is nothing below what the row's own answer names.
+    """
+
+    def alike(attempt: Attempt) -> bool:
+        both = _beside(attempt.score, scores.gold) if attempt.question is Question.SWAP else []
+        return (
+            bool(both)
+            and all(reply_of(one).said == reply_of(two).said for one, two in both)
+            and telling.issuperset(one.request.path for one, two in both if one.request.body != two.request.body)
+            and may_be_the_same(_done(attempt.score)[1], _done(scores.gold)[1])
+        )
+
+    return replace(scores, attempts=tuple(each for each in scores.attempts if not alike(each)))
+
+
+def _telling(rows: Sequence[RowScores]) -> frozenset[str]:
+    """The tools that took another row's call in the place of a row's own, and said something else."""
+    swapped = [_beside(one.score, scores.gold) for scores in rows for one in scores.attempts]
+    return frozenset(
+        one.request.path
+        for one, two in chain.from_iterable(swapped)
+        if reply_of(one).said != reply_of(two).said and says_yes(reply_of(one)) and says_yes(reply_of(two))
+    )
+
+
+def _beside(score: AnswerScore, own: AnswerScore) -> list[tuple[Exchange, Exchange]]:
+    """The calls beside the row's own, one by one; none unless the tools are the same, in order."""
+    made = [[one for one in each.exchanges if one.request.path.lstrip("/") not in RESERVED] for each in (score, own)]
+    alike = [one.request.path for one in made[0]] == [one.request.path for one in made[1]]
+    return list(zip(*made, strict=True)) if alike else []
 
 
 def _done(score: AnswerScore) -> tuple[list[tuple[str, str]], str]:
