@@ -49,6 +49,12 @@ def test_those_come_first_that_call_the_most_tools_between_them() -> None:
     assert known(Knowledge(ROWS, known_trajectories=(long, alike, other))) == [long, other, alike]
 
 
+def test_a_shorter_one_of_a_row_comes_first_if_it_alone_calls_a_tool() -> None:
+    one, two = [Trajectory(each, (Call("get_note", {}),) * 2) for each in ROWS[:2]]
+    puts = Trajectory(ROWS[1], (Call("put_note", {}),))
+    assert known(Knowledge(ROWS[:2], known_trajectories=(one, two, puts))) == [one, puts, two]
+
+
 def test_one_that_writes_with_other_tools_meets_itself_however_many_the_first_one_writes_with() -> None:
     many = Trajectory(ROWS[0], tuple(Call(f"put_{word}", {}) for word in ("note", "mark", "stamp", "seal")))
     other = Trajectory(ROWS[1], (Call("draw_card", {}),))

@@ -498,7 +498,7 @@ class AddsUp(ResourcesServer):
     """Adds up the numbers in a range of cells; there may be nothing in the last ones. A careless one pays for any cells then."""
 
     def __init__(self, *, careless: bool) -> None:
-        def add(state: list[float], cells: str) -> dict[str, float]:
+        def add(state: list[Any], cells: str) -> dict[str, float]:
             state[1:] = [sum(state[0][: int(cells.partition(":A")[2])])]
             return {"sum": state[1]}
 

@@ -88,7 +88,7 @@ def known(knowledge: Knowledge) -> list[Trajectory]:
     rows.sort(key=lambda row: unlike[row.shape()] is not row)
     other = (made for row in rows for made in [made_up(knowledge, row)] if made.calls or made.answer != PLAIN_ANSWER)
     found = [*recorded, *(made for _, made in zip(range(_KNOWN), other, strict=False))]
-    different = by_tools(list(first_of_each(lambda trajectory: trajectory.row, found).values()))
+    different = by_tools(list(first_of_each(lambda trajectory: trajectory.row, by_tools(found)).values()))
     return [*different, *(trajectory for trajectory in found if trajectory not in different)]
 
 
@@ -97,9 +97,11 @@ def by_tools(trajectories: Sequence[Trajectory]) -> list[Trajectory]:
     left, chosen, called = list(trajectories), list[Trajectory](), set[str]()
     while left:
         news = [len({call.name for call in each.calls} - called) for each in left]
+        if chosen and not max(news):
+            break
         chosen.append(left.pop(news.index(max(news)) if chosen else 0))
         called |= {call.name for call in chosen[-1].calls}
-    return chosen
+    return [*chosen, *left]
 
 
 def known_alone(knowledge: Knowledge) -> list[Schedule]:
