@@ -313,6 +313,18 @@ def test_a_conversation_is_put_together_from_the_responses_that_are_kept() -> No
     assert error["code"] == "previous_response_not_found"
 
 
+def test_messages_may_be_sent_back_without_their_ids(client: httpx.Client, policy: FakePolicy) -> None:
+    """As LiteLLM 1.110 bridges chats to responses, and pydantic-ai 2.66 sends a history: a turn is counted, and once."""
+    example = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "An example."}]
+    given = [*example, {"role": "user", "content": "b"}]
+    policy.script("m", [[think("Hm."), say("Let me see."), call("look")], "one", "two"])
+    for said in ("look", "one", "two"):
+        *_, last = output = client.post("/v1/responses", json={"input": given}).json()["output"]
+        assert said in (last.get("name"), last.get("content", [{}])[0].get("text"))
+        given += [{"role": "assistant", "content": each["content"]} if "content" in each else each for each in output]
+        given += [{"type": "function_call_output", "call_id": last.get("call_id", ""), "output": "c"}]
+
+
 def test_items_may_be_sent_back_by_their_ids() -> None:
     """As Vercel's `ai` 6.0 sends reasoning and messages back by default: the turn would be lost, and be said again."""
     policy = FakePolicy(token_fields=True)

@@ -161,11 +161,13 @@ def _items(items: Any, *, ours: bool) -> Iterator[Segment]:
     """Read the Responses API's items.
 
     One turn ends where somebody else speaks, where an item is of another answer (its ids say of which), and behind
-    the item that carries the turn's tokens, which is a turn's last.
+    the item that carries the turn's tokens, which is a turn's last. Before our first item, an assistant's message
+    without an id of ours is a row's example; after it, it is ours, from a client that drops the ids of messages.
     """
     turn: list[TurnItem] = []
     answer = ""
     for item in _objects(items):
+        ours = ours or answer_key(item) != ""
         said = _said(item, ours=ours)
         if turn and (
             isinstance(said, Prompt | ToolResult) or (said and answer and answer_key(item) not in {answer, ""})
