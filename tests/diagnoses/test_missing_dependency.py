@@ -116,7 +116,7 @@ def test_a_row_s_file_is_named_by_the_log() -> None:
 
 def test_a_rollout_s_id_is_added_by_an_agent_of_its_own() -> None:
     body = b'{"detail": [{"type": "missing", "loc": ["body", "rollout_id"], "msg": "Field required"}]}'
-    exchanges = [Exchange(1, Request("POST", "/seed_session", body=b"{}"), Reply(422, (), body, 0.1))]
+    exchanges = [Exchange(1, Request("POST", "/seed_session", b"{}"), Reply(422, (), body, 0.1))]
     found = missing(exchanges, tuple)
     assert found is not None
     assert found.needs.startswith("rollout_id, which nemo-gym's rollout collection or an agent of its own adds")

@@ -137,8 +137,8 @@ class Endless(Counting):
 @pytest.mark.parametrize(
     ("request_", "raised", "says"),
     [
-        (Request("POST", "/verify", body=bytes(5 << 20)), NotSent, "smaller rows: a request has 5 MB"),
-        (Request("POST", "/verify", body=b"{}"), ServerFault, "over the limit"),
+        (Request("POST", "/verify", bytes(5 << 20)), NotSent, "smaller rows: a request has 5 MB"),
+        (Request("POST", "/verify", b"{}"), ServerFault, "over the limit"),
         (Request("POST", "/" + "n" * 100_000), NotSent, "requests that HTTP can carry"),
     ],
 )

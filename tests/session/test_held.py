@@ -2,10 +2,13 @@
 
 import json
 import tracemalloc
+from pathlib import Path
 
 import pytest
 
+from gym_conformance.contract.dataset_rows import Row, Source
 from gym_conformance.session.channel import Channel, Endpoint, NoRoom
+from gym_conformance.session.contracts import CookieContract
 from gym_conformance.session.exchange import Exchange, Reply, Request, reply_of
 from gym_conformance.session.held import Held
 from tests.session.event_loop import in_loop
@@ -58,6 +61,22 @@ def test_what_nobody_holds_is_not_counted() -> None:
         held.shared(Reply(200, (), bytes(8 * MB), 0.0))
         held.shared(Request("POST", "/", bytes(8 * MB)))
         assert not held.over()
+
+
+@in_loop
+async def test_a_row_is_not_counted_with_each_request_that_has_it() -> None:
+    """Such as a row with an image of a megabyte, of which many verifies are kept for reproductions."""
+    row = Row({"responses_create_params": {"input": "x" * MB}, "gold": "4"}, Source(Path("rows.jsonl"), 1))
+    endpoint = Endpoint("http://127.0.0.1:1", Answering(10), 1)
+    channel = Channel(endpoint)
+    for number in range(100):
+        session = CookieContract().session(channel, row)
+        await session.seed()
+        await session.verify({"output": [number]}, reward_id=number)
+    assert not endpoint.held.over()
+    first, *_, last = (json.loads(exchange.request.body or b"") for exchange in channel.exchanges)
+    assert first == row.data
+    assert last == {**row.data, "reward_id": 99, "response": {"output": [99]}}
 
 
 def test_text_counts_as_wide_as_it_is() -> None:

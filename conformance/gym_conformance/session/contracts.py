@@ -5,6 +5,7 @@ Checks use a `Session` without knowing which contract it follows.
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from enum import Enum
 from hashlib import blake2b
 from typing import Any, Protocol, TypeVar
@@ -95,7 +96,7 @@ class CookieSession:
 
     async def seed(self) -> Exchange:
         """`POST /seed_session` with the whole row; the cookies of the first reply are the session's from then on."""
-        request = Request("POST", SEED_SESSION, self.row.body, JSON_HEADERS, self.cookies)
+        request = Request("POST", SEED_SESSION, b"}", JSON_HEADERS, self.cookies, row=self.row.opening)
         return self._seeded(await self.channel.send(request))
 
     def _seeded(self, exchange: Exchange) -> Exchange:
@@ -114,12 +115,11 @@ class CookieSession:
     async def verify(self, response: Mapping[str, Any], **fields: Any) -> Exchange:
         """`POST /verify` with row | response; the response gets an id if it has none."""
         response = self._named(response)
-        if fields or "response" in self.row.data:
-            return await self.send(post(VERIFY, {**self.row.data, **fields, "response": response}))
-        # the row, serialised only once, without its closing brace
-        written = json.dumps(response, separators=(",", ":")).encode()
-        body = b'%b,"response":%b}' % (self.row.body[:-1], written)
-        return await self.send(Request("POST", VERIFY, body, JSON_HEADERS))
+        added = {**fields, "response": response}
+        if not added.keys().isdisjoint(self.row.data):
+            return await self.send(post(VERIFY, {**self.row.data, **added}))
+        written = json.dumps(added, separators=(",", ":")).encode()
+        return await self.send(Request("POST", VERIFY, b"," + written[1:], JSON_HEADERS, row=self.row.opening))
 
     def _named(self, response: Mapping[str, Any]) -> Mapping[str, Any]:
         """The response with a unique id, as a model server gives; within a session, the same response keeps its id.
@@ -146,9 +146,7 @@ class CookieSession:
 
     async def send(self, request: Request) -> Exchange:
         """Send any request with the session's cookies, and treat those of the reply as the client does."""
-        exchange = await self.channel.send(
-            Request(request.method, request.path, request.body, request.headers, self.cookies)
-        )
+        exchange = await self.channel.send(replace(request, cookies=self.cookies))
         if self.habit is CookieHabit.REPLACING:
             self.cookies = exchange.received
         if self.habit is CookieHabit.COLLECTING:

@@ -117,7 +117,8 @@ def _without(request: Request, secrets: Secrets) -> Request:
         cookies=replace(
             request.cookies, pairs=tuple((name, secrets.redact(value)) for name, value in request.cookies.pairs)
         ),
-        body=request.body and _body_without(request.body, secrets),
+        row=b"",
+        written=request.body and _body_without(request.body, secrets),
     )
 
 

@@ -23,24 +23,40 @@ _BEGINNING = 4096
 class Request:
     """A request. `cookies` are kept apart from `headers` because a reproduction must say where they came from.
 
-    For the same reason `borrowed` gives, for headers whose values came from a reply, the number of its exchange. `twin`
-    is another request with the same large body.
+    For the same reason `borrowed` gives, for headers whose values came from a reply, the number of its exchange. The
+    body is `row`, the beginning that all requests with that row share, and what was `written` after it. `twin` is
+    another request with the same large body.
     """
 
     method: str
     path: str
-    body: bytes | None = None
+    written: bytes | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     cookies: Cookies = NO_COOKIES
     borrowed: Mapping[str, int] = field(default_factory=dict)
+    row: bytes = field(default=b"", repr=False)
     twin: "Request | None" = field(default=None, compare=False, repr=False)
 
     @property
+    def body(self) -> bytes | None:
+        """The body; None if there is none."""
+        return self.written if self.written is None else self.row + self.written
+
+    @property
+    def own(self) -> tuple[bytes, bytes]:
+        """What a twin must have in common with it."""
+        return self.row, self.written or b""
+
+    @property
     def weight(self) -> int:
-        """Approximate size in memory, in bytes."""
-        return 0 if self.twin else len(self.body or b"")
+        """Approximate size in memory, in bytes, without the row, which is there anyway."""
+        return 0 if self.twin else len(self.written or b"")
 
     most_weight = weight
+
+    def sharing(self, twin: "Request") -> "Request":
+        """The same request, with the twin's body."""
+        return replace(self, row=twin.row, written=twin.written, twin=twin)
 
 
 @dataclass(frozen=True)
@@ -55,6 +71,15 @@ class Reply:
     body: bytes
     elapsed: float
     twin: "Reply | None" = field(default=None, compare=False, repr=False)
+
+    @property
+    def own(self) -> bytes:
+        """What a twin must have in common with it."""
+        return self.body
+
+    def sharing(self, twin: "Reply") -> "Reply":
+        """The same reply, with the twin's body."""
+        return replace(self, body=twin.body, twin=twin)
 
     def header(self, name: str) -> str | None:
         """The first header with this (lower-case) name."""

@@ -201,4 +201,4 @@ def _with_response(request: Request, response: Any) -> Request:
 
 
 def _with_body(request: Request, body: Mapping[str, Any]) -> Request:
-    return replace(request, body=json.dumps(body, separators=(",", ":")).encode(), twin=None)
+    return replace(request, row=b"", written=json.dumps(body, separators=(",", ":")).encode(), twin=None)

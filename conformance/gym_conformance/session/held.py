@@ -1,7 +1,6 @@
 """The memory that a target's large requests and replies take while records, outcomes or rollouts refer to them."""
 
 import gc
-from dataclasses import replace
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary, ref
 
@@ -24,7 +23,7 @@ class Held:
 
     def __init__(self) -> None:
         self._large: list[ref[Request | Reply]] = []
-        self._by_body: WeakValueDictionary[tuple[type, bytes | None], Any] = WeakValueDictionary()
+        self._by_body: WeakValueDictionary[tuple[type, bytes | tuple[bytes, bytes]], Any] = WeakValueDictionary()
         self._at_most = 0
 
     def shared(self, message: M) -> M:
@@ -32,12 +31,12 @@ class Held:
 
         Most large messages are repetitions, such as the rules that a tool gives in each session.
         """
-        if message.twin or len(message.body or b"") < _SMALL or (weight := message.most_weight) < _LIGHT:
+        if message.twin or message.weight < _SMALL or (weight := message.most_weight) < _LIGHT:
             return message
         self._large.append(ref(message))  # even if a twin replaces it: its sender still holds it
         self._at_most += weight
-        first: M = self._by_body.setdefault((type(message), message.body), message)
-        return message if first is message else replace(message, body=first.body, twin=first)
+        first: M = self._by_body.setdefault((type(message), message.own), message)
+        return message if first is message else message.sharing(first)
 
     def over(self) -> str:
         """Why there is no room for another message; '' if there is."""

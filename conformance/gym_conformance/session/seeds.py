@@ -47,14 +47,14 @@ class Seeds:
             self.taken += 1
             self.refused, self._slow = None, 0
             if len(self._known) < _KNOWN:
-                self._known.add(hash(request.body))
-        elif hash(request.body) in self._known:
+                self._known.add(hash(request.own))
+        elif hash(request.own) in self._known:
             self.before = self.before if self.refused else tuple(f"{path} ({status})" for path, status in self._calls)
             self.refused, self._since = reply, time.monotonic()
             self._slow += reply.elapsed > _SLOW
 
     def wait(self, request: Request) -> Reply | None:
         """The refusal to expect of this seed, if hearing it again would cost seconds; None if it may be sent."""
-        if request.path != SEED_SESSION or self._slow < _IN_A_ROW or hash(request.body) not in self._known:
+        if request.path != SEED_SESSION or self._slow < _IN_A_ROW or hash(request.own) not in self._known:
             return None
         return self.refused if time.monotonic() - self._since < _PAUSE else None
