@@ -73,6 +73,7 @@ def test_replies_wait_for_no_acknowledgement(tmp_path: Path) -> None:
         ("raise ConnectionRefusedError(111, 'Connection refused')", "the network, or the files that it would"),
         ("import os; os.kill(os.getpid(), 9)", "to start: it ended by SIGKILL"),
         ("import os; os._exit(3)", "to start: it ended with status 3"),
+        ("class Mute(Exception): __str__ = None\nraise Mute", "to start: Mute: <exception str() failed> (drill.py"),
     ],
 )
 def test_why_it_does_not_start(tmp_path: Path, source: str, needs: str) -> None:

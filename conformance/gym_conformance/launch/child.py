@@ -238,7 +238,7 @@ def failure(error: BaseException, folder: str) -> dict[str, Any]:
     return {
         "type": "EnvironKeyError" if in_environment else type(error).__name__,
         "bases": [base.__name__ for base in type(error).__mro__],
-        "message": str(error)[:4000],
+        "message": str(traceback.TracebackException.from_exception(error))[:4000],  # its own str may raise
         "name": str(getattr(error, "name", None) or ""),
         "file": str(getattr(error, "filename", None) or ""),
         "where": where(error, folder),
