@@ -600,6 +600,37 @@ def test_a_program_that_ends_early_is_told_where_its_exit_status_decides(careles
     assert not careless or "exit status" in pressed.hint
 
 
+class TriesOut(ResourcesServer):
+    """Runs programs on the way, and pays for the name that is handed in."""
+
+    def __init__(self) -> None:
+        def run(code: str) -> dict[str, int]:
+            return {"lines": code.count("\n")}
+
+        def choose(state: list[str], name: str) -> dict[str, str]:
+            state.append(name)
+            return {"chosen": name}
+
+        super().__init__("trials", tools=[run, choose], state=list, verify=lambda: 0.0)
+
+    async def score(self, session_id: str, row: TaskRow, _: dict[str, Any]) -> Score:
+        session = self.sessions.get(session_id)
+        return Score(float(session is not None and session.state[-1:] == [row.model_dump()["entry"]]))
+
+
+def test_a_program_that_only_tries_something_out_need_not_be_tested() -> None:
+    [first, _] = rows_of(TriesOut()).rows
+    names = ("double", "median", "flatten", "reverse")
+    rows = [Row({**first.data, "entry": name}, Source(DATA, at)) for at, name in enumerate(names, 1)]
+    rollouts = []
+    for row, name in zip(rows, names, strict=True):
+        run, chosen = {"code": f"def {name}(x):\n    return x\n"}, {"chosen": name}
+        turns: list[Turn] = [("run", run, {"lines": 2}), ("choose", {"name": name}, chosen)]
+        rollouts.append(rollout_of(row, *turns, said="Done.", reward=1.0))
+    [pressed] = found_by("calibration-pressed", TriesOut(), Dataset(tuple(rows), tuple(rollouts), len(rows)))
+    assert pressed.verdict is Verdict.PASS, pressed
+
+
 class Sells(ResourcesServer):
     """Whoever asks for more than there is must get nothing; a careless one pays for nothing where one or two are wanted, too."""
 

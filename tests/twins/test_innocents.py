@@ -14,7 +14,7 @@ from uuid import uuid4
 from zlib import crc32
 
 import pytest
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from gym_conformance.checks import earlier, readiness
 from gym_conformance.checks.registry import CHECKS
@@ -829,9 +829,39 @@ def _greets_nobody(row: Row) -> Rollout:
     return rollout_of(row, ("greet", {"name": ""}, {"detail": "name must be a text that is not empty"}))
 
 
+class Moment(BaseModel):
+    """A day, as an object."""
+
+    day: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
+
+
+class WantsADay(ResourcesServer):
+    """A day is a text, of which the definition says nothing, or an object, of whose text it says what it looks like."""
+
+    def __init__(self) -> None:
+        def remind(due: str | Moment) -> Json:
+            return {"due": str(due)}
+
+        super().__init__("reminders", tools=[remind], verify=lambda: 0.0)
+        del self.handlers["GET", "/openapi.json"]
+
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
+        due = json_body(request).get("due")
+        day = due.get("day") if isinstance(due, dict) else due
+        if not isinstance(day, str) or not re.fullmatch(r"\d{4}-\d{2}-\d{2}", day):
+            raise HttpRefusal(422, "due must be a day such as 2029-05-07")
+        return HttpReply.json({"due": day})
+
+
+def _reminds_twice(row: Row) -> Rollout:
+    days: list[Any] = ["2029-05-13", {"day": "2029-05-09"}]
+    return rollout_of(row, *(("remind", {"due": day}, {"due": "a day"}) for day in days))
+
+
 @pytest.mark.parametrize(
     ("server", "played"),
     [
+        pytest.param(WantsADay, _reminds_twice, id="an empty text beside an object of which more is said"),
         pytest.param(WantsAName, _greets_nobody, id="a recorded text that is empty"),
         pytest.param(Pages, _read_to_the_end, id="a cursor that no reply has told, in any words"),
         pytest.param(WantsKeys, _begins_with_a_short_key, id="what differs from a call that is not allowed"),

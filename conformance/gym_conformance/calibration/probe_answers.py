@@ -144,14 +144,20 @@ def changed_calls(answer: GivenAnswer) -> Named:
 def ended_programs(answer: GivenAnswer) -> Named:
     """The answer with its Python programs replaced by one that exits at once: those in its message, else in its calls.
 
-    With replaced calls no message is kept: if a program only finds out what to say, the message is the answer.
+    With replaced calls no message is kept: if a program only finds out what to say, the message is the answer. Where later
+    calls need its output, nothing is replaced.
     """
     words = _PROGRAM.sub(lambda fenced: f"{fenced[1]}{_ENDS}{fenced[2]}", answer.words)
     calls = tuple(Call(call.name, mapped(call.arguments, _ended)) for call in answer.calls)
     if words != answer.words:
         yield ENDS_EARLY, answer.saying(words)
-    elif calls != answer.calls:
+    elif calls != answer.calls and not _linked(answer):
         yield ENDS_EARLY, GivenAnswer.of(calls, "")
+
+
+def without_programs(answer: GivenAnswer) -> GivenAnswer:
+    """The answer's other calls."""
+    return GivenAnswer.of([call for call in answer.calls if mapped(call.arguments, _ended) == call.arguments], "")
 
 
 def _ended(value: Any, _: object) -> Any:

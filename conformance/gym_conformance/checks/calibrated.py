@@ -174,7 +174,7 @@ async def calibration_pressed(trial: Trial, _: object) -> None:
     alone; and the right one cut off in the middle of a word. For a number, they are also `NaN`, the same digits without
     the sign, and with the decimal point elsewhere. For calls, they are the right ones with every argument changed, and
     with what other rows say at the end before and after the right words, if that alone earns less. For a Python program,
-    it is one that exits with status 0 at once.
+    it is one that exits with status 0 at once, unless the row's other calls earn as much without it.
 
     The right answer is neither the first nor the last of several, since taking one of these may be the rule. It is a
     violation if one of the outputs earns the top in two rows or more, each time it is tried again.

@@ -54,6 +54,9 @@ _LIMITS: Final = {
 }
 _MOST_LONG: Final = frozenset({"maxLength", "maxItems"})
 
+#: Keywords whose schemas say nothing of the value itself, but of what is within it.
+_PARTS: Final = frozenset({"properties", "patternProperties", "additionalProperties", "items", "prefixItems"})
+
 #: For each JSON type, a value that hardly any schema allows.
 _STRANGE: Final[tuple[Any, ...]] = ({"unexpected": []}, "no_such_value_conformance", -987654321.5, True, None)
 
@@ -434,7 +437,8 @@ class _Argument:
         list if nothing of its type is accepted, unless `others` that are not empty are refused in the same way; and any
         text, unless one of another type is accepted or the schema says which texts there are.
         """
-        kind, spoken = _kind(value), {keyword for _, node in walk(self.node) for keyword in node}
+        kind = _kind(value)
+        spoken = {keyword for way, node in walk(self.node) if _PARTS.isdisjoint(way) for keyword in node}
         known = [*self.returned, *(sent[self.name] for sent, _ in self.taken if self.name in sent)]
         like = [each for each in known if _kind(each) == kind]
         if kind in ("null", "boolean") or spoken & {"enum", "const"}:

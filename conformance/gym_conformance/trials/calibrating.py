@@ -27,6 +27,7 @@ from gym_conformance.calibration.handed_in import (
     with_other_words,
     wrong_answers,
 )
+from gym_conformance.calibration.probe_answers import ENDS_EARLY, without_programs
 from gym_conformance.calibration.rates import Rate
 from gym_conformance.calibration.reward_counts import SWAPPED
 from gym_conformance.calibration.row_fields import fields_of, may_be_the_same
@@ -211,8 +212,15 @@ class Calibrating:
                     score = await self.scoring.score(scores.row, answer)
                 case _:
                     score = await self.scoring.steady(scores, answer)
+                    if name == ENDS_EARLY and score.reaches(scores.bar) and await self._needs_no_programs(scores):
+                        continue
             attempts.append(Attempt(question, name, score))
         return replace(scores, attempts=(*attempts, *words))
+
+    async def _needs_no_programs(self, scores: RowScores) -> bool:
+        """Whether a row's other calls earn as much: then the programs in its calls only try something out."""
+        answer = scores.answer and without_programs(scores.answer)
+        return answer is not None and (await self.scoring.steady(scores, answer)).reaches(scores.bar)
 
     async def _last_words(self, scores: RowScores, rows: Sequence[RowScores]) -> list[AnswerScore]:
         """What a row's calls earn with other rows' last words."""
