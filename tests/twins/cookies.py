@@ -14,7 +14,7 @@ from gym_mocks.reference.stockroom import Stock
 from gym_mocks.wire import App, HttpReply, HttpRequest
 from tests.twins.innocent import RefusesStrangers, SingleTurn
 from tests.twins.seed import NAME
-from tests.twins.twin import Twin, dataset, twin
+from tests.twins.twin import Twin, dataset, twin, unrecorded
 
 
 class CookieOnce(ReferenceServer):
@@ -173,6 +173,7 @@ TWINS: tuple[Twin, ...] = (
     ),
     twin("cookie on the first reply only", "cookie-sent-again cookie-replacing-client repeat-recorded", CookieOnce),
     twin("cookie on the first reply only, and no tools", "", GradesOnce, data=without_tools()),
+    twin("cookie on the first reply only, and no tool is executed", "", GradesOnce, data=unrecorded()),
     twin("cookie lost on errors", "cookie-sent-again", CookieLostOnErrors),
     twin("no cookie with a refused seed", "", RefusedSeedSetsNone),
     twin("state in the cookie", "cookie-keeping-client", StateInCookie),

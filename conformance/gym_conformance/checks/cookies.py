@@ -67,15 +67,17 @@ def _good_call(gym: Gym) -> Call | None:
 async def cookie_sent_again(trial: Trial, _: object) -> None:
     """Sends a tool call, an unknown tool, a malformed call and a verify, all with the seed's cookie.
 
-    Every reply below 500, errors included, must set the cookie again. If no row declares a tool, nothing comes between
-    the seed and the verify, and no reply need set it. A refused seed need not either, since the rollout ends there, nor
+    Every reply below 500, errors included, must set the cookie again. If no row declares a tool, or calls are graded and
+    never executed, nothing comes between the seed and the verify, and no reply need set it. A refused seed need not either, since the rollout ends there, nor
     a 5xx, since nemo-gym's exception middleware sits outside its session middleware.
 
     Source: `setup_session_middleware` in nemo_gym/server_utils.py (from 0.2.1), and `SimpleAgent.responses` in
     simple_agent/app.py.
     """
-    if trial.gym.rows and not trial.gym.tools and not trial.gym.recorded_calls:
-        raise NotApplicable("no row declares a tool: nothing comes between the seed and the verify")
+    declares = not trial.gym.rows or trial.gym.tools or trial.gym.recorded_calls
+    if not declares or trial.gym.kind is ServerKind.SINGLE_TURN:
+        why = "calls are graded, not executed" if declares else "no row declares a tool"
+        raise NotApplicable(f"{why}: nothing comes between the seed and the verify")
     cookies = await _opened(trial)
     requests = [post(tool_path(NO_SUCH_TOOL), {}, cookies)]
     if call := _good_call(trial.gym):
