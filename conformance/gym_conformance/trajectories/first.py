@@ -65,6 +65,9 @@ _AGAIN = 3
 #: A name that no environment knows.
 _UNKNOWN_NAME = "Qzxvwkj"
 
+#: What hardly any argument may be.
+_SPOILT: dict[str, Any] = {"unexpected": []}
+
 #: Numbers beyond any bound: past 64 bits, past the 28 digits of a `Decimal`, and close to overflowing to infinity.
 _VAST = (10**27, -(10**27), 1e308)
 
@@ -164,21 +167,42 @@ def known_disturbed(knowledge: Knowledge) -> list[Schedule]:
     for trajectory in filter(lambda each: each.calls, known(knowledge)[:_KNOWN]):
         at = len(trajectory.calls) // 2
         call = trajectory.calls[min(at + 1, len(trajectory.calls)) - 1]
-        invalid = {**call.arguments, next(iter(call.arguments), "unknown"): {"unexpected": []}}
+        invalid = {**call.arguments, next(iter(call.arguments), "unknown"): _SPOILT}
         found += [Schedule((trajectory.with_noise(at, Call(call.name, wrong)),)) for wrong in ({}, invalid)]
     writing = _of_many_kinds(one for one in known(knowledge) if not all(is_read(call.name) for call in one.calls))
     seen = set[tuple[str, str, bool]]()
     strange = islice((each for one in writing for each in _with_strange_names(one, seen)), _STRANGE_CALLS)
     writing = writing[:_STRANGE_ONES]
+    spoilt = [each for one in writing for each in _with_one_spoilt(one)]
     damaged = islice((each for one in writing for each in _with_damaged_texts(one)), _STRANGE_CALLS)
     mixed = islice((each for one in writing for each in _with_crossed(one)), _STRANGE_CALLS)
-    return [*found, *(Schedule((trajectory,)) for trajectory in (*strange, *damaged, *mixed))]
+    return [*found, *(Schedule((trajectory,)) for trajectory in (*spoilt, *strange, *damaged, *mixed))]
 
 
 def _of_many_kinds(trajectories: Iterable[Trajectory]) -> list[Trajectory]:
     """Reorder trajectories so that each new sequence of tools comes first."""
     kinds = grouped(lambda one: tuple(call.name for call in one.calls), trajectories)
     return [*(several[0] for several in kinds.values()), *(one for several in kinds.values() for one in several[1:])]
+
+
+def _with_one_spoilt(trajectory: Trajectory) -> Iterator[Trajectory]:
+    """For each tool that writes, the trajectory with its last call made before it, or after it, with each argument spoilt.
+
+    What is left before it may be in its way, and what is left after it is not overwritten. In a list, a wrong member
+    comes after right ones, since a tool may act on each before it reads the next.
+    """
+    last = {call.name: at for at, call in enumerate(trajectory.calls) if not is_read(call.name)}
+    for name, at in last.items():
+        parameters, base = trajectory.row.parameters_of(name), trajectory.calls[at].arguments
+        spoilt = []
+        for key, schema in properties_of(parameters).items():
+            values = [base.get(key), *map(whole, islice(boundary_values(schema), _VARIED))]
+            right = next((value for value in values if isinstance(value, list) and value), None)
+            arguments = {**base, key: [*right, _SPOILT] if right else _SPOILT}
+            if not admits(parameters, resolve(arguments, [])):
+                spoilt.append(Call(name, arguments))
+        if spoilt:
+            yield from (reading_again(trajectory).with_noise(place, *spoilt) for place in (at, at + 1))
 
 
 def _with_crossed(trajectory: Trajectory) -> Iterator[Trajectory]:
