@@ -70,6 +70,11 @@ def test_words_come_from_fields_first_and_then_from_what_the_user_says() -> None
     assert words_of(_row(wanted={"Dune": 7})) == ("Dune", "Lend", "War and Peace", "Emma")
 
 
+def test_what_listed_things_call_their_properties_comes_last() -> None:
+    words = ("Herbert", "b-1", "Dune", "Lend", "War and Peace", "Emma", "id", "title")
+    assert words_of(_row(books=[{"id": "b-1", "title": "Dune"}], authors={"Herbert": 1})) == words
+
+
 def _asked(row: Row) -> dict[str, tuple[object, ...]]:
     async def ask(gym: Gym) -> dict[str, tuple[object, ...]]:
         return await known_arguments(gym, gym.rows)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Sequence
 from functools import partial
 from http import HTTPStatus
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from random import Random
 from typing import Any, Final
 
@@ -111,10 +111,15 @@ def _with(arguments: dict[str, Any], word: str, ways: Collection[Way]) -> dict[s
 
 
 def words_of(row: Row) -> tuple[str, ...]:
-    """Names in the row: its own fields in turn, then its input's short texts, keys, quoted and capitalized words."""
+    """Names in the row: its own fields in turn, then its input's short texts, keys, quoted and capitalized words.
+
+    What the objects in a list call their properties comes last: these are no names of things, as other keys may be.
+    """
     own = [value for key, value in row.data.items() if key != "responses_create_params"]
     spoken = row.data["responses_create_params"].get("input")
     named = [quoted or capital for text in texts_in(spoken) for quoted, capital in _NAMES.findall(text)]
     each = [[text for text in texts_in(value) if len(text) <= _LONG] for value in own]
     fields = [text for turn in zip_longest(*each) for text in turn if text is not None]
-    return tuple(dict.fromkeys(word for word in [*fields, *named] if word.strip()))[:_WORDS]
+    properties = {name for value in own for _, way in scalars(value) for at, name in pairwise(way) if type(at) is int}
+    words = dict.fromkeys(word for word in [*fields, *named] if word.strip())
+    return tuple(sorted(words, key=properties.__contains__))[:_WORDS]
