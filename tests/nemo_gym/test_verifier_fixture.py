@@ -57,6 +57,7 @@ UNSEEN = {
             "a component left out where it is 0",
             "components left out where all are 0",
             "a body that is decoded piece by piece",
+            "a body that is read as Latin-1",
             "an empty object is echoed as a list",
             "integers are echoed as floats",
         ),

@@ -232,6 +232,13 @@ class DecodesPieces(ReferenceServer):
         return await super().dispatch(replace(request, body="".join(pieces).encode()))
 
 
+class ReadsLatin1(ReferenceServer):
+    """Decodes a body by the default of old HTTP; what is escaped in it stays as it is."""
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        return await super().dispatch(replace(request, body=request.body.decode("latin-1").encode()))
+
+
 def null_for_refusals(request: HttpRequest, reply: HttpReply) -> HttpReply:
     """The text of a refusal is None, and what fails on it is caught."""
     if b'"refusal"' not in request.body or reply.status != 200 or not isinstance(reply.body, bytes):
@@ -296,6 +303,7 @@ TWINS: tuple[Twin, ...] = (
     twin("echo without the request", "verify-echoes", edited("/verify", without("responses_create_params"))),
     twin("a length in characters", "verify-degenerate verify-echoes", changed("/verify", length_in_characters)),
     twin("a body that is decoded piece by piece", "verify-echoes", DecodesPieces),
+    twin("a body that is read as Latin-1", "verify-echoes", ReadsLatin1),
     twin("echo without the reasoning", "verify-echoes", output(no_summaries)),
     twin("an empty object is echoed as a list", "verify-echoes verify-keeps-row-fields", edited("/verify", arrays)),
     twin("integers are echoed as floats", "verify-keeps-row-fields", edited("/verify", floats)),
