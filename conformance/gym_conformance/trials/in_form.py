@@ -1,5 +1,6 @@
 """Answers in form: what a server owes to its client whatever the models, sandboxes and hosts do that it asks."""
 
+import re
 from typing import Any, Final
 
 from gym_conformance.contract.statuses import is_crash, is_error
@@ -22,6 +23,9 @@ _SLIPS: Final = (
 
 #: What frameworks say of an error that nobody handled.
 _NOTHING_SAID: Final = ("", "Internal Server Error", "An unknown error occurred")
+
+#: A reward that JSON has no word for.
+_NOT_FINITE: Final = re.compile(r'"reward"\s*:\s*-?(?:nan|inf)', re.IGNORECASE)
 
 #: Characters that are shown of a reward that cannot be read.
 _AROUND: Final = 20
@@ -76,7 +80,9 @@ def expect_number(reply: Reply) -> None:
         raise Violation(
             "reward: a finite number",
             f"reward: {reward!r}" if reply.is_json else _unreadable(reply),
-            "A division by zero, or a score that was never set; NaN becomes null in JSON."
+            "The reply is no JSON: it is cut off, or is written without a JSON library."
+            if not reply.is_json and not _NOT_FINITE.search(reply.text)
+            else "A division by zero, or a score that was never set; NaN becomes null in JSON."
             if reward is None or isinstance(reward, float)
             else "The score is converted to another type, such as text: return float(score).",
         )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
 from gym_conformance.calibration.reward_counts import RewardCounts
 from gym_conformance.contract.dataset_rows import Call, Row
@@ -158,8 +158,7 @@ def expect_status(reply: Reply, statuses: Iterable[int], hint: str) -> None:
     """Require one of these statuses."""
     allowed = tuple(statuses)
     if reply.status not in allowed:
-        cause = _LIMITED if reply.status == HTTPStatus.TOO_MANY_REQUESTS else hint
-        cause = _REDIRECTS if is_redirect(reply.status) else cause
+        cause = _REDIRECTS if is_redirect(reply.status) else _BY_STATUS.get(reply.status, hint)
         raise Violation("status " + " or ".join(map(str, allowed)), describe(reply), cause)
 
 
@@ -170,9 +169,14 @@ def expect_success(reply: Reply, hint: str) -> None:
 
 
 _REDIRECTS = "It redirects, which clients do not follow: give the server's own URL, without a proxy that sends them elsewhere; see seed-no-redirects."
-_LIMITED = (
-    "Requests are limited by address or in total: the rollouts of a batch come from one address, hundreds at once."
-)
+
+#: What is likely of statuses that the framework, or a proxy, answers before the server's own code is asked.
+_BY_STATUS: Final[dict[int, str]] = {
+    HTTPStatus.TOO_MANY_REQUESTS: "Requests are limited by address or in total: the rollouts of a batch come from one "
+    "address, hundreds at once.",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The framework, or a proxy before it, limits the size of a body: raise the limit, "
+    "since a verify brings the whole rollout, with its tokens and log probabilities.",
+}
 
 
 def expect_no_crash(reply: Reply, hint: str, given: str = "") -> None:
