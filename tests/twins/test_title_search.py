@@ -1,4 +1,4 @@
-"""A server that finds titles of its row in any case, and a twin that keeps what it has found for all sessions."""
+"""A server that finds titles of its row in any case, and twins that keep what was found, or said, for all sessions."""
 
 import json
 from pathlib import Path
@@ -23,9 +23,13 @@ def _found(titles: list[str], words: str) -> list[str]:
     return [title for title in titles if words.lower() in title.lower()]
 
 
-def catalogue(*, cached: bool = False) -> ResourcesServer:
-    """One that, where it is `cached`, keeps what was found under the words alone."""
+def catalogue(*, cached: bool = False, remembering: bool = False) -> ResourcesServer:
+    """One that, where it is `cached`, keeps what was found under the words alone.
+
+    One that is `remembering` scores the last answer of all where none is given.
+    """
     kept: dict[str, list[str]] = {}
+    last = ""
 
     def search_titles(state: list[str], words: str) -> list[str]:
         """Find titles."""
@@ -33,7 +37,10 @@ def catalogue(*, cached: bool = False) -> ResourcesServer:
         return kept.setdefault(words.lower(), found) if cached else found
 
     def verify(row: CatalogueRow, response: dict[str, Any]) -> float:
-        return float(row.titles[0] in json.dumps(response["output"][-1]))
+        nonlocal last
+        said = json.dumps(response["output"][-1:])
+        last = last if remembering and "It is" not in said else said
+        return float(row.titles[0] in last)
 
     def titles_of(row: CatalogueRow) -> list[str]:
         return row.titles
@@ -50,11 +57,13 @@ def _data() -> Dataset:
         row = {"responses_create_params": {"input": prompt, "tools": tools}, "titles": titles}
         rows.append(Row(row, Source(Path("catalogue.jsonl"), at)))
         asked = ("search_titles", {"words": "the"}, _found(titles, "the"))
-        rollouts.append(rollout_of(rows[-1], asked, said=f"It is {titles[0]}.", reward=1.0))
+        answer = titles[at == 3]  # the last one is wrong
+        rollouts.append(rollout_of(rows[-1], asked, said=f"It is {answer}.", reward=float(at != 3)))
     return Dataset(tuple(rows), tuple(rollouts), len(rows))
 
 
-@pytest.mark.parametrize("cached", [False, True])
-def test_what_is_found_under_words_in_any_case_is_not_kept_for_other_rows(cached: bool) -> None:
-    findings = judge(catalogue(cached=cached), _data(), checks={"isolation-earlier"})
-    assert telling(findings) == ({"isolation-earlier"} if cached else set())
+@pytest.mark.parametrize("kept", ["nothing", "cached", "remembering"])
+def test_what_was_found_or_said_is_not_kept_for_other_rows(kept: str) -> None:
+    server = catalogue(cached=kept == "cached", remembering=kept == "remembering")
+    findings = judge(server, _data(), checks={"isolation-earlier"})
+    assert telling(findings) == (set() if kept == "nothing" else {"isolation-earlier"})

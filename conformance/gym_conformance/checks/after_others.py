@@ -57,11 +57,16 @@ _KEPT: Final = (
     "a page and its cursor."
 )
 
+_LAST: Final = (
+    "verify reads what the last session said or did where it finds nothing in its own, such as from a module variable: "
+    "a response without an answer has none."
+)
+
 _CACHED: Final = "Scores are cached under the answer alone: the key must include the row."
 
 _POOLED: Final = (
-    "The score depends on earlier ones of the same task, such as a mean, a best one or a bonus for novelty: it must depend "
-    "on this session and the response alone."
+    "The score depends on earlier ones of the same task, such as a mean, a best one, a bonus for novelty, or the first, "
+    "which is kept: it must depend on this session and the response alone."
 )
 
 _CUT: Final = "Scores are cached under part of the answer, such as its beginning: the key must be all of it."
@@ -161,6 +166,23 @@ def by_attempts(trial: Trial, found: Sequence[Trajectory]) -> Iterator[Maker]:
             told = Told(Schedule((poor, one)), ", as after an attempt at another task", hint=_POOLED)
             after = _After(partial(new_names, names), partial(renamed, poor), partial(renamed, one), _earned)
             yield after.held(trial, told)
+
+
+def by_last(trial: Trial, found: Sequence[Trajectory]) -> Iterator[Maker]:
+    """What a poor attempt at a task earns just after a good one, held to what it earns after one at another task.
+
+    Nothing is new in them: what is kept of the last session is another's in the control.
+    """
+    for one in found:
+        poor = Trajectory(one.row)
+        other = next((each for each in found if each.row is not one.row), poor)
+
+        async def after(channel: Channel, earlier: Trajectory, poor: Trajectory = poor) -> Outcome:
+            await run(trial.gym, channel, earlier)
+            return _earned(await run(trial.gym, channel, poor), None)
+
+        told = Told(Schedule((one, poor)), ", as after an attempt at another task", hint=_LAST)
+        yield partial(Likeness, trial, partial(after, earlier=one), partial(after, earlier=other), told)
 
 
 def by_phrase(trial: Trial, trajectory: Trajectory) -> Iterator[Maker]:

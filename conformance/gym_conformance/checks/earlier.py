@@ -12,6 +12,7 @@ from itertools import chain, zip_longest
 from gym_conformance.checks.after_others import (
     by_answer,
     by_attempts,
+    by_last,
     by_name,
     by_number,
     by_phrase,
@@ -52,7 +53,7 @@ _SECONDS, _PATIENCE = 30.0, 3
     needs=[RESOURCES_SERVER, FIRST_LOOK, SCORE],
 )
 async def isolation_earlier(trial: Trial, _: object) -> None:
-    """Looks in ten ways for what a session leaves to later ones.
+    """Looks in eleven ways for what a session leaves to later ones.
 
     Reads and a verify are run 17 times on the untouched server, and 17 times after recorded rollouts; the answers must
     stay the same. They must also stay the same when another session writes between them. A session that reads twice
@@ -62,7 +63,8 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
     this, names and numbers that nobody has used are put into its calls and its row, and translated back in the replies.
     Its outcome must also be the same after a session that asked for the same words with other options, such as another
     page size; after one on another row that shares an id or another text with it; and after one on its own row that did
-    nothing.
+    nothing. And a session that does nothing must earn the same just after a good one on its own row as after one on
+    another.
 
     An answer must earn the same on a row whether or not it was given to another row before, or an answer with the same
     beginning or end to the same row. It must earn the same the seventeenth time as the first, as must calls with names
@@ -126,7 +128,7 @@ async def _expect_no_traces(
     looking, excluding = (Patience(seconds, len(kinds)) for _ in range(2))
     suspects = await suspected(trial, makers, knowledge.beside(FEW), looking)
     # beside others no sum moves by the same twice, and what was made last is somebody else's
-    alone = [*asking_for_others(trial, found)]
+    alone = [*asking_for_others(trial, found), *by_last(trial, found)]
     with _if_there_is_room(crowded):
         alone += await by_number(trial, found)
     without_room = list[str]()
