@@ -135,6 +135,13 @@ class KnowsItsArguments(CatchAll):
         return await super()._call_tool(request)
 
 
+class KnowsNoSuchTool(CatchAll):
+    """A catch-all that says no more of a tool that it does not know, whatever arguments it is sent."""
+
+    async def _unknown(self, request: HttpRequest) -> HttpReply:
+        return HttpReply.json({"error": f"unknown tool {request.path[1:]}"})
+
+
 class LostAMember(WithoutDocument):
     """A server without a schema that no longer knows one member of an enum, and says so with a 200."""
 
@@ -332,6 +339,12 @@ TWINS: tuple[Twin, ...] = (
     twin("an empty name that is offered", "drift-argument-refused", ReferenceServer, data=of_any_length(minLength=0)),
     twin("a zero that is taken for none", "drift-argument-refused", TakesZeroForNone, data=dataset(_declare_label)),
     twin("a catch-all that does not know a tool", "tool-routed", CatchAll, data=declare("get_weather")),
+    twin(
+        "a catch-all that does not know a tool with arguments",
+        "tool-routed",
+        KnowsNoSuchTool,
+        data=declare("get_weather", city={"type": "string"}),
+    ),
     twin("a catch-all that acknowledges whatever it gets", "", Acknowledges, data=declare("get_weather")),
     twin("a reply unlike its declaration", "drift-result repeat-recorded", lambda: _with_replies(OrdersAnswers())),
     twin(

@@ -8,11 +8,11 @@ from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
 from tests.twins.twin import Json, Twin, changed, crashing, dataset, twin
 
 
-def declare(name: str) -> Any:
+def declare(name: str, **properties: Json) -> Any:
     """Rows that declare one more tool."""
 
     def change(row: Json) -> None:
-        parameters = {"type": "object", "properties": {}}
+        parameters = {"type": "object", "properties": properties}
         tool = {"type": "function", "name": name, "description": "Does it.", "parameters": parameters}
         row["responses_create_params"]["tools"].append(tool)
 

@@ -83,8 +83,8 @@ async def unknown_argument(gym: Gym, channel: Channel, definition: Definition) -
     values = {name: each[name] for each in reversed(calls) for name in offered_names if name in each}
     for base in ({}, *calls[:1]) if values else ():
         unknown = await call({**base, UNNAMED: "a"})
-        if not _refuses(unknown, UNNAMED):
-            continue
+        if UNNAMED not in unknown.text or not _refuses(unknown, UNNAMED):
+            continue  # the tool itself may be unknown, whatever it is sent
         for name, value in values.items():
             reply = await call({**base, name: value})
             if _alike(reply, name, unknown, UNNAMED):
