@@ -129,12 +129,12 @@ def test_a_word_was_told_by_whom_it_was_said_first() -> None:
     assert any(word in command for command in finding.reproduce)
 
 
-@pytest.mark.parametrize("shared", [False, True])
-def test_what_another_session_may_use_up_is_told(shared: bool) -> None:
-    findings = judge(drafting(shared=shared), drafts(), checks={"isolation-interleaved"})
+@pytest.mark.parametrize("shared", ["", "send_draft", "toss_draft"])
+def test_what_another_session_may_use_up_is_told(shared: str) -> None:
+    findings = judge(drafting(shared), drafts(), checks={"isolation-interleaved"})
     assert telling(findings) == ({"isolation-interleaved"} if shared else set())
     [finding] = findings["isolation-interleaved"]
-    assert ("found by its id or cursor alone" in finding.hint) == shared
+    assert ("found by its id or cursor alone" in finding.hint) == bool(shared)
 
 
 @pytest.mark.parametrize(

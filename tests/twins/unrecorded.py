@@ -138,24 +138,29 @@ def _rows(server: ResourcesServer) -> Dataset:
     return Dataset(tuple(Row(row, Source(Path("notes.jsonl"), at)) for at, row in enumerate(rows, 1)), (), len(rows))
 
 
-def drafting(*, shared: bool = False) -> ResourcesServer:
-    """One that keeps drafts until they are sent, each under a number; `shared`, whoever knows it may send it."""
+def drafting(shared: str = "") -> ResourcesServer:
+    """One that keeps drafts until they are sent, each under a number; the tool that is `shared` takes anybody's."""
     numbers = count(7001)
-    every: dict[str, str] = {}
+    every: dict[str, Drafts] = {}
+
+    def take(state: Drafts, draft_id: str, tool: str) -> bool:
+        owner = every.get(draft_id, state) if shared == tool else state
+        return owner.bodies.pop(draft_id, None) is not None
 
     def draft_reply(state: Drafts, body: str) -> dict[str, str]:
         draft_id = f"draft-{next(numbers)}"
-        (every if shared else state.bodies)[draft_id] = body
+        state.bodies[draft_id], every[draft_id] = body, state
         return {"draft_id": draft_id}
 
     def send_draft(state: Drafts, draft_id: str) -> dict[str, str]:
-        drafts = every if shared else state.bodies
-        if draft_id not in drafts:
+        if not take(state, draft_id, "send_draft"):
             raise HttpRefusal(404, "no such draft")
-        del drafts[draft_id]
         return {"sent": draft_id}
 
-    return ResourcesServer("drafts", tools=[draft_reply, send_draft], verify=lambda: 0.0, state=Drafts)
+    def toss_draft(state: Drafts, draft_id: str) -> dict[str, bool]:
+        return {"tossed": take(state, draft_id, "toss_draft")}
+
+    return ResourcesServer("drafts", tools=[draft_reply, send_draft, toss_draft], verify=lambda: 0.0, state=Drafts)
 
 
 def pinboard() -> ResourcesServer:

@@ -20,6 +20,7 @@ from gym_conformance.trajectories.trajectory import (
     Trajectory,
     is_linked,
     is_reference,
+    needs_from,
     of_first,
     resolve,
 )
@@ -54,7 +55,7 @@ _STRANGE_ONES, _STRANGE_CALLS = 3, 24
 _PLACES = 3
 
 #: Calls that another session makes first with values returned to this one.
-_FORESTALLED = 4
+_FORESTALLED = 6
 
 #: Trajectories that write and are run against themselves, and variants of them with other enum values.
 _WRITING, _EXCHANGED = 3, 2
@@ -368,11 +369,13 @@ def _with_other_values(one: Trajectory) -> Iterator[Trajectory]:
 
 
 def _forestalled(found: Sequence[Trajectory]) -> Iterator[Schedule]:
-    """Another session uses a returned value just before the trajectory does; for each tool, the first such call."""
+    """Another session uses a returned value just before the trajectory does, or as soon as it is returned; for each tool, the first such call."""
     for one, at in first_calls(found, lambda call: not is_read(call.name) and is_linked(call.arguments)):
         call = one.calls[at]
         other = Trajectory(one.row, (Call(call.name, of_first(call.arguments)),))
-        yield Schedule((one, other), (0,) * (1 + at) + (1,) * other.steps)
+        returned = next((number for number in reversed(range(at)) if needs_from(call.arguments, number)), at - 1)
+        for begun in {1 + at, 2 + returned}:
+            yield Schedule((one, other), (0,) * begun + (1,) * other.steps)
 
 
 def _busy(trajectory: Trajectory) -> Trajectory:
