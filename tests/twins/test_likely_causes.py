@@ -2,10 +2,11 @@
 
 import json
 from dataclasses import replace
+from uuid import uuid4
 
 import pytest
 
-from gym_conformance.findings import Verdict
+from gym_conformance.findings import Cause, Verdict
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.wire import HttpReply, HttpRequest
 from tests.twins.judging import found_by
@@ -32,3 +33,20 @@ class CutsReplies(ReferenceServer):
 def test_a_long_text_is_laid_to_its_length(server: type[ReferenceServer], likely: str) -> None:
     [failed, *_] = [one for one in found_by("verify-degenerate", server()) if one.verdict is Verdict.FAIL]
     assert likely in failed.hint
+
+
+class OpensAnotherOnRefusal(ReferenceServer):
+    """Its page for errors begins a new session."""
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        reply = await super().dispatch(request)
+        if reply.status < 400:
+            return reply
+        others = tuple(pair for pair in reply.headers if pair[0] != "set-cookie")
+        return replace(reply, headers=(*others, ("set-cookie", self.cookie.write(uuid4().hex))))
+
+
+@pytest.mark.parametrize("check", ["tool-refused-call", "calls-refused-harmless"])
+def test_a_refusal_that_opens_another_session_is_not_said_to_change_this_one(check: str) -> None:
+    [failed] = found_by(check, OpensAnotherOnRefusal())
+    assert failed.cause is Cause.LOST_SESSION, failed

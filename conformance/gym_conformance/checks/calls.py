@@ -12,7 +12,7 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, Final
 
-from gym_conformance.checks.moves import expect_uncounted
+from gym_conformance.checks.moves import expect_own_cookie, expect_uncounted
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.endpoints import VERIFY, tool_path
 from gym_conformance.contract.statuses import is_crash, is_error, is_refusal, is_success
@@ -292,6 +292,7 @@ async def calls_refused_harmless(trial: Trial, schedule: Schedule) -> None:
         return
     if bare := next((one for one in trial.channel.exchanges if _loses_the_session(one)), None):
         raise Violation("a Set-Cookie header on the refusal", f"none from {bare}", _REFUSED_BEFORE, Cause.LOST_SESSION)
+    await expect_own_cookie(trial, solo, noisy)
     if not in_words:
         await expect_uncounted(trial, noisy)
     raise Violation(

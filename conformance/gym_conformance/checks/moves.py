@@ -12,16 +12,18 @@ from typing import Any, Final
 from gym_conformance.contract.dataset_rows import Call, Tool
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.verify_reply import is_number
+from gym_conformance.findings import Cause
 from gym_conformance.grouping import first_of_each, grouped
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit
-from gym_conformance.trajectories.execute import TrajectoryRun, run_each
+from gym_conformance.trajectories.execute import TrajectoryRun, run, run_each
 from gym_conformance.trajectories.first import bare_reads, known
 from gym_conformance.trajectories.generate import is_read
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, values_at, varying
 from gym_conformance.trajectories.trajectory import Trajectory, is_linked
-from gym_conformance.trials.ending import NotApplicable
+from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.property import knowledge_of
+from gym_conformance.trials.solo import Solo
 from gym_conformance.trials.trial import Trial
 from gym_schemas import properties_of
 from gym_schemas.json_values import text
@@ -40,6 +42,23 @@ async def expect_uncounted(trial: Trial, noisy: Trajectory) -> None:
     """Raise NotApplicable where refused calls are counted."""
     if await _counted(trial, noisy):
         raise NotApplicable("refused calls are counted, as a game counts wrong moves")
+
+
+async def expect_own_cookie(trial: Trial, solo: Solo, noisy: Trajectory) -> None:
+    """Require of the refusals of a trajectory, after which something differs, that they leave the client in its session.
+
+    Raises:
+        Violation: they set another cookie: nothing differs for a client that keeps the one of the seed.
+    """
+    channel = Channel(trial.gym.endpoint)
+    if not await solo.difference(await run(trial.gym, channel, noisy, habit=CookieHabit.KEEPING)):
+        raise Violation(
+            "the cookie of its own session on a refusal",
+            "one of another session: nothing differs for a client that keeps the seed's",
+            "A refusal opens a new session and sets its cookie, so simple_agent, which replaces its cookies with those of each "
+            "reply, goes on in that one. Set the cookie that came with the request again.",
+            Cause.LOST_SESSION,
+        )
 
 
 async def _counted(trial: Trial, noisy: Trajectory) -> bool:

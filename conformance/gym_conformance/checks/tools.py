@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable
 from http import HTTPStatus
 
-from gym_conformance.checks.moves import expect_uncounted
+from gym_conformance.checks.moves import expect_own_cookie, expect_uncounted
 from gym_conformance.contract.dataset_rows import Call, Tool
 from gym_conformance.contract.endpoints import RESERVED, TOOL_NAME
 from gym_conformance.contract.openapi import ServerKind
@@ -229,7 +229,9 @@ async def tool_refused_call(trial: Trial, _: object) -> None:
     async def disturbed(channel: Channel) -> Outcome:
         return await run(trial.gym, channel, noisy, habit=habit)
 
-    if found := await Solo(trial, plain, habit).beyond_chance(disturbed):
+    solo = Solo(trial, plain, habit)
+    if found := await solo.beyond_chance(disturbed):
+        await expect_own_cookie(trial, solo, noisy)
         await expect_uncounted(trial, noisy)
         raise Violation(
             f"{found.step} answers {found.expected!r}, as without the refused calls",
