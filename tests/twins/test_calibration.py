@@ -670,3 +670,18 @@ def test_nothing_is_the_right_answer_of_rows_that_are_answered_by_doing_less_tha
     asked = ("calibration-floor", "calibration-swap")
     found = judge(server, Dataset(tuple(rows), tuple(rollouts), len(rows)), checks=asked)
     assert telling(found) == (frozenset(asked[:1]) if careless else frozenset()), found
+
+
+def pays_both(row: Json, words: str) -> float:
+    return float(said(words).split() == f"{row['expected_answer']} of {row['country']}".casefold().split())
+
+
+def pays_both_anywhere(row: Json, words: str) -> float:
+    return float(any(pays_both(row, line) for line in words.splitlines()))
+
+
+@pytest.mark.parametrize(("worth", "amiss"), [(pays_both, set()), (pays_both_anywhere, {"calibration-pressed"})])
+def test_an_answer_may_hold_several_fields(worth: Worth, amiss: set[str]) -> None:
+    findings = calibrated(worth, quizzed(worth, "Answer: {expected_answer} of {country}"))
+    assert telling(findings) == amiss
+    assert worst(findings["calibration-gold"]) is Verdict.PASS

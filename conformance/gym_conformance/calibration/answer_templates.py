@@ -62,11 +62,12 @@ class GivenAnswer:
 
 @dataclass(frozen=True)
 class TextTemplate:
-    """A final text with one placeholder."""
+    """A final text with a placeholder; others may stand in the text around it, such as that of a number's unit."""
 
     before: str
     placeholder: Placeholder
     after: str
+    beside: tuple[Placeholder, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.before}{self.placeholder}{self.after}"
@@ -78,8 +79,17 @@ class TextTemplate:
 
     def fill(self, data: Mapping[str, Any]) -> GivenAnswer | None:
         """A message."""
-        text = self.placeholder.text(data)
-        return None if text is None else GivenAnswer.of((), self.write(text), (text,))
+        text, own = self.placeholder.text(data), self.within(data)
+        return GivenAnswer.of((), own.write(text), (text,)) if text and own else None
+
+    def within(self, data: Mapping[str, Any]) -> "TextTemplate | None":
+        """The template with the row's own texts around the placeholder; None if the row has none."""
+        before, after = self.before, self.after
+        for one in self.beside:
+            if (text := one.text(data)) is None:
+                return None
+            before, after = (frame.replace(str(one), text) for frame in (before, after))
+        return TextTemplate(before, self.placeholder, after)
 
     def write(self, text: str) -> str:
         """The final text with `text` in the placeholder."""
@@ -175,7 +185,7 @@ def learn(samples: Sequence[Sample]) -> list[Candidate]:
     """Candidate templates, the likeliest first.
 
     Fields named like an answer come first, and fields come before their parts. Of the frames around one placeholder,
-    only the few that most rollouts share are kept, the widest first.
+    only the few that most rollouts share are kept, the widest first, and in the end one with other fields in it.
     """
     learned: dict[Template, list[int]] = defaultdict(list)
     for number, sample in enumerate(samples):
@@ -198,7 +208,12 @@ def learn(samples: Sequence[Sample]) -> list[Candidate]:
             -len(learned[min(frames[placeholder], key=framed)]),
         ),
     )
-    texts = (template for placeholder in placeholders for template in sorted(frames[placeholder], key=framed)[:_FRAMES])
+
+    def likely(most: int, *, mixed: bool) -> Iterator[TextTemplate]:
+        for placeholder in placeholders:
+            yield from sorted((one for one in frames[placeholder] if bool(one.beside) is mixed), key=framed)[:most]
+
+    texts = (*likely(_FRAMES, mixed=False), *likely(1, mixed=True))
     calls = sorted(
         (template for template in learned if not isinstance(template, TextTemplate)),
         key=lambda template: not template.names_gold,
@@ -259,7 +274,22 @@ def _of_text(sample: Sample) -> Iterator[TextTemplate]:
             if text.casefold() in folded and (found := _last(text, sample.words)) is not None:
                 placeholder = Placeholder(path, name, key)
                 for start, end in _around(sample.words, *found):
-                    yield TextTemplate(sample.words[start : found[0]], placeholder, sample.words[found[1] : end])
+                    template = TextTemplate(sample.words[start : found[0]], placeholder, sample.words[found[1] : end])
+                    yield from (template, *_with_others(template, sample.data))
+
+
+def _with_others(template: TextTemplate, data: Mapping[str, Any]) -> Iterator[TextTemplate]:
+    """The template with placeholders for other fields of the row whose texts stand around its own."""
+    frames, beside = [template.before, template.after], []
+    for path, value in fields_of(data) if 0 < sum(map(len, frames)) <= _FRAME else ():
+        other = Placeholder(path)
+        text = None if path == template.placeholder.path or value in _COMMON else other.text(data)
+        for at, frame in enumerate(frames):
+            if text and (found := _last(text, frame)):
+                frames[at] = f"{frame[: found[0]]}{other}{frame[found[1] :]}"
+                beside.append(other)
+    if beside:
+        yield TextTemplate(frames[0], template.placeholder, frames[1], tuple(dict.fromkeys(beside)))
 
 
 def _values(data: Mapping[str, Any]) -> Iterator[tuple[Way, Any, Way]]:

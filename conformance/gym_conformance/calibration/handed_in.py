@@ -125,6 +125,7 @@ def _of_text(
 ) -> Iterator[tuple[Question, str, GivenAnswer]]:
     """What may replace the right text."""
     wrong = _wrong_texts(template, right, scores, rows)
+    template = template.within(scores.row.data) or template
     if len(wrong) > 1:
         yield from ((Question.PRESSED, *probe) for probe in pressed(template, right, wrong))
     own = GivenAnswer((), gold=(right,))
