@@ -123,7 +123,30 @@ async def refused_value(
         found = await _Argument(places[0], elsewhere, name, node, given).refused()
         if found is not None:
             return found
-    return None
+    if smallest is None or told:
+        return None
+    return await _lacks_unoffered(
+        Place(gym, channel, definition.name, gym.row_for(definition), smallest.value), acceptance, nodes
+    )
+
+
+async def _lacks_unoffered(place: Place, acceptance: Acceptance, nodes: Mapping[str, Schema]) -> RefusedCall | None:
+    """The call, if it is refused as lacking an argument that the schema does not offer, and no longer where that is given.
+
+    What the session lacks, such as a name that another tool sets, no argument makes good; and where any extra argument
+    is refused first, this one is refused as any other.
+    """
+    call, reply = await place.ask(place.base)
+    found = await _asked_for(place, acceptance, nodes, call, reply) if says_no(reply) else None
+    if found is None or found.argument in nodes:
+        return None
+    given, other = [(await place.ask_with(name, "a"))[1] for name in (found.argument, UNNAMED)]
+    says = {text for text, _ in scalars(reply.said) if isinstance(text, str) and found.argument in text}
+    if says & {text for text, _ in scalars(given.said)} or alike(
+        Answer(given, (found.argument,)), Answer(other, (UNNAMED,))
+    ):
+        return None
+    return replace(found, because=f"{found.because}; with {found.argument} it is not", beside=(*found.beside, given))
 
 
 async def _refused_in_place(
@@ -191,8 +214,8 @@ async def _asked_for(
         for name, text in asked if reply.status == refusal.status else ():
             of_own = re.sub(rf"\b{re.escape(name)}\b", own.replace("\\", r"\\"), text)
             if any(of_own in each if name in nodes else of_own == each != own for each in answered):
-                was = f"recorded in {place.recorded} with the output {short(place.output)}"
-                because = f"{was}; without {own}, which is required, it is answered {short(of_own)}"
+                was = f"recorded in {place.recorded} with the output {short(place.output)}; " if place.recorded else ""
+                because = f"{was}without {own}, which is required, it is answered {short(of_own)}"
                 return RefusedCall(name, call, refusal, because, (reply,))
     return None
 

@@ -1,0 +1,47 @@
+"""A server without a schema asks for an argument that no row offers, or for what a session must have been told before."""
+
+from typing import Any, Literal
+
+import pytest
+
+from gym_conformance.findings import Verdict
+from gym_mocks.resources import ResourcesServer
+from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest, json_body
+from tests.twins.judging import found_by
+from tests.twins.unrecorded import rows_of
+
+
+class Bookings(ResourcesServer):
+    """Wants an email with a booking: as an `argument`, from the `session`, or from that and refuses any other argument."""
+
+    def __init__(self, wanted: str) -> None:
+        def introduce(email: str) -> dict[str, Any]:
+            return {"email": email}
+
+        def book(seat: str, fare: Literal["saver", "flex"]) -> dict[str, Any]:
+            return {"booked": seat, "fare": fare}
+
+        super().__init__("bookings", tools=[introduce, book], verify=lambda: 0.0)
+        del self.handlers["GET", "/openapi.json"]
+        self.wanted, self.known = wanted, set[str]()
+
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
+        sent, offered = json_body(request), {"seat", "fare"}
+        if request.path == "/introduce":
+            self.known.add(request.session_id)
+        elif isinstance(sent, dict):
+            if self.wanted == "nothing else" and not sent.keys() <= offered:
+                raise HttpRefusal(422, f"there is no {min(sent.keys() - offered)!r}")
+            given = {"email"} & sent.keys() if self.wanted == "argument" else request.session_id in self.known
+            if lacking := sorted(offered - sent.keys()) or ([] if given else ["email"]):
+                raise HttpRefusal(422, f"{lacking[0]!r} is a required property")
+            return HttpReply.json({"booked": sent["seat"]})
+        return await super()._call_tool(request)
+
+
+@pytest.mark.parametrize("wanted", ["argument", "session", "nothing else"])
+def test_an_argument_that_no_row_offers_is_told_from_what_a_session_lacks(wanted: str) -> None:
+    found = found_by("drift-argument-refused", Bookings(wanted), rows_of(Bookings(wanted)))
+    told = [one.actual for one in found if one.verdict is Verdict.FAIL]
+    assert len(told) == (wanted == "argument"), told
+    assert all("'email' is a required property" in each for each in told)
