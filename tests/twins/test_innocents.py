@@ -858,9 +858,55 @@ def _reminds_twice(row: Row) -> Rollout:
     return rollout_of(row, *(("remind", {"due": day}, {"due": "a day"}) for day in days))
 
 
+class TurnsPages(ResourcesServer):
+    """A page begins after an item whose id a reply has told, or at the first one; anything else is refused alike."""
+
+    def __init__(self) -> None:
+        def page(after: str | None = None) -> Json:
+            return {"after": after, "items": []}
+
+        super().__init__("pages", tools=[page], verify=lambda: 0.0)
+        del self.handlers["GET", "/openapi.json"]
+
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
+        if json_body(request).get("after") is not None:
+            raise HttpRefusal(422, "invalid argument: after")
+        return await super()._call_tool(request)
+
+
+def _turns_one_page(row: Row) -> Rollout:
+    return rollout_of(row, ("page", {"after": None}, {"after": None, "items": []}))
+
+
+class WantsAChange(ResourcesServer):
+    """A change of nothing is refused before anything else is looked at."""
+
+    def __init__(self) -> None:
+        def change(item: str, title: str | None = None, done: bool | None = None) -> Json:
+            return {"item": item, "title": title, "done": done}
+
+        super().__init__("changes", tools=[change], verify=lambda: 0.0)
+        del self.handlers["GET", "/openapi.json"]
+
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
+        body = json_body(request)
+        if body.get("title") is None and body.get("done") is None:
+            return HttpReply.json({"code": "nothing to change"}, 422)
+        return await super()._call_tool(request)
+
+
+def test_of_what_may_be_left_out_something_may_be_wanted() -> None:
+    data = rows_of(WantsAChange())
+    made = {"item": "a", "title": "b"}
+    played = [rollout_of(row, ("change", made, {**made, "done": None}), reward=0.0) for row in data.rows]
+    [finding] = found_by("calls-valid", WantsAChange(), replace(data, rollouts=tuple(played)))
+    assert finding.verdict is not Verdict.FAIL, finding.actual
+
+
 @pytest.mark.parametrize(
     ("server", "played"),
     [
+        pytest.param(TurnsPages, _turns_one_page, id="an empty text where only null can be made up"),
         pytest.param(WantsADay, _reminds_twice, id="an empty text beside an object of which more is said"),
         pytest.param(WantsAName, _greets_nobody, id="a recorded text that is empty"),
         pytest.param(Pages, _read_to_the_end, id="a cursor that no reply has told, in any words"),

@@ -177,7 +177,8 @@ async def _is_said_of_wrong_ones(trial: Trial, row: Row, call: Call, step: StepO
 
     if texts and await is_answered_alike({**call.arguments, **dict.fromkeys(texts, strange)}):
         return False
-    for wrong in ({}, dict.fromkeys(call.arguments, strange)):
+    # without any arguments, what may be left out is missing, too, of which it may want one
+    for wrong in (dict.fromkeys(call.arguments, strange), *([] if may_be_left_out else [{}])):
         if await is_answered_alike(wrong):
             return not await _is_taken_later(trial, row, call)
     return False

@@ -462,7 +462,8 @@ class _Argument:
         """
         kind = _kind(value)
         spoken = {keyword for way, node in walk(self.node) if _PARTS.isdisjoint(way) for keyword in node}
-        known = [*self.returned, *(sent[self.name] for sent, _ in self.taken if self.name in sent)]
+        taken = [sent.get(self.name) for sent, _ in self.taken]
+        known = [*self.returned, *(each for each in taken if each is not None)]  # null is as good as left out
         like = [each for each in known if _kind(each) == kind]
         if kind in ("null", "boolean") or spoken & {"enum", "const"}:
             return True
