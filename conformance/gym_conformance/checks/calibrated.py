@@ -242,7 +242,9 @@ async def calibration_deeds(trial: Trial, _: object) -> None:
             "The scorer reads the last message alone, looks for the right calls among all, or compares what they lead to, "
             "which calls that are refused do not change; fine where that is meant."
         )
-        raise Violation(f"less than {found.top:g}, which {found.words} earns", f"rewarded all the same: {said}", hint)
+        raise Violation(
+            f"less than {found.top:g}, which answers as {found.words} earn", f"rewarded all the same: {said}", hint
+        )
     _note(trial, tallies, found, probed)
 
 

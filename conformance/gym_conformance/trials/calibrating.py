@@ -417,7 +417,7 @@ def _how(template: Template | None, oracle: Mapping[Row, GivenAnswer]) -> str:
     """How rows are answered, in a few words."""
     if oracle:
         return "the oracle gives them"
-    return f"`{template}`" if template else "its recorded rollout as it is"
+    return f"`{template}`" if template else "recorded rollouts have them"
 
 
 def _reason(found: Sequence[RowScores], mocked: str) -> str:
