@@ -350,6 +350,17 @@ def test_a_benchmark_takes_its_server_from_files_that_it_names(tmp_path: Path) -
     assert "sums" not in declared, "nemo-gym drops what is inherited from"
 
 
+def test_files_that_name_each_other_many_times_are_read_once(tmp_path: Path) -> None:
+    """2,000 deep, each naming the next one three times, and the first one again; what is nearer has precedence."""
+    for at in range(2_000):
+        (tmp_path / f"{at}.yaml").write_text(
+            f"config_paths: [{at + 1}.yaml, 0.yaml, {at + 1}.yaml, {at + 1}.yaml]\na: {at}\n"
+        )
+    (tmp_path / "2000.yaml").write_text("a: 2000\nb: 1\n")
+    declared = chained(tmp_path / "0.yaml", tmp_path)
+    assert (declared["a"], declared["b"]) == (0, 1)
+
+
 def test_of_servers_that_inherit_the_heir_is_judged_and_a_copy_leaves_both(tmp_path: Path) -> None:
     """nemo-gym moves an instance to the one that inherits from it: what it was called is unknown then."""
     both = _SERVER.format(name="easy", inner="sums") + "      domain: math\nhard:\n  {}: easy\n" + _AT_ONCE

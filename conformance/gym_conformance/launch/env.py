@@ -559,7 +559,7 @@ def chained(file: Path, root: Path) -> dict[str, Any]:
     """
     own = dict(yaml_mapping(file))
     merged: Mapping[str, Any] = own
-    for path in _files_below(own, root, (file,)):
+    for path in _files_below(own, root, file):
         merged = _over(merged, yaml_mapping(path))
     return {
         name: _over(each, merged.get(_source(each), {})) if isinstance(each, dict) else each
@@ -578,14 +578,21 @@ def _kept(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     return ((name, each) for name, each in config.items() if name not in dropped)
 
 
-def _files_below(config: Mapping[str, Any], root: Path, above: tuple[Path, ...]) -> Iterator[Path]:
-    """The files that a YAML includes, last one first, which has precedence."""
-    named = config.get("config_paths")
-    for name in reversed(named) if isinstance(named, list) else ():
-        path = root / str(name)
-        if path not in above:
+def _files_below(config: Mapping[str, Any], root: Path, file: Path) -> Iterator[Path]:
+    """The files that a YAML includes, last one first, which has precedence; each once, as its content would be again."""
+    seen, waiting = {file}, _included(config)
+    while waiting:
+        path = root / waiting.pop()
+        if path not in seen:
+            seen.add(path)
             yield path
-            yield from _files_below(yaml_mapping(path), root, (*above, path))
+            waiting += _included(yaml_mapping(path))
+
+
+def _included(config: Mapping[str, Any]) -> list[str]:
+    """The files that a YAML includes itself."""
+    named = config.get("config_paths")
+    return [*map(str, named)] if isinstance(named, list) else []
 
 
 def _over(upper: Any, lower: Any) -> Any:
