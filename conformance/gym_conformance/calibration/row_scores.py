@@ -56,6 +56,11 @@ class AnswerScore:
     why: str = ""
     exchanges: tuple[Exchange, ...] = field(default=(), repr=False)
 
+    @property
+    def calls(self) -> list[Exchange]:
+        """The tool calls that were made over HTTP."""
+        return [one for one in self.exchanges if one.request.path.lstrip("/") not in RESERVED]
+
     def reaches(self, top: float) -> bool:
         """Whether the reward is at least `top`."""
         return self.reward is not None and self.reward >= top - _EPSILON * max(1.0, abs(top))
@@ -94,7 +99,7 @@ class RowScores:
     @property
     def deeds(self) -> frozenset[str]:
         """The tools that its own answer calls; if they are called over HTTP, those that accepted every call."""
-        made = [exchange for exchange in self.gold.exchanges if exchange.request.path.lstrip("/") not in RESERVED]
+        made = self.gold.calls
         if not made:
             return frozenset(call.name for call in self.answer.calls) if self.answer else frozenset()
         taken = ((one, one.reply) for one in made)

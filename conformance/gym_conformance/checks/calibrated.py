@@ -149,9 +149,10 @@ async def calibration_swap(trial: Trial, _: object) -> None:
     Only answers that are certainly wrong are tried: none that is equal but for its form or the order of its words,
     part of the row's own, or a close number; none that stands in a field that is called an answer; no calls that
     differ only in their number, or that the tools answer just as the row's own, though they answer others otherwise;
-    and no recorded calls that name nothing of their row, since what wins one game may win another. It is a violation if one earns as much in two rows or more, each time it is tried again, and the
-    share of such rows is certainly above 2 %. If most rows reward it, it counts only if the field is called an
-    answer, because otherwise the task may be another one, such as to write in a certain form.
+    and no recorded calls that name nothing of their row, since what wins one game may win another. It is a violation
+    if one earns as much in two rows or more, each time it is tried again, and the share of such rows is certainly above
+    2 %. If most rows reward it, it counts only if the field is called an answer, because otherwise the task may be
+    another one, such as to write in a certain form.
 
     Our inference.
     """

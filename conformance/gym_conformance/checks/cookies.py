@@ -68,8 +68,9 @@ async def cookie_sent_again(trial: Trial, _: object) -> None:
     """Sends a tool call, an unknown tool, a malformed call and a verify, all with the seed's cookie.
 
     Every reply below 500, errors included, must set the cookie again. If no row declares a tool, or calls are graded and
-    never executed, nothing comes between the seed and the verify, and no reply need set it. A refused seed need not either, since the rollout ends there, nor
-    a 5xx, since nemo-gym's exception middleware sits outside its session middleware.
+    never executed, nothing comes between the seed and the verify, and no reply need set it. A refused seed need not
+    either, since the rollout ends there, nor a 5xx, since nemo-gym's exception middleware sits outside its session
+    middleware.
 
     Source: `setup_session_middleware` in nemo_gym/server_utils.py (from 0.2.1), and `SimpleAgent.responses` in
     simple_agent/app.py.

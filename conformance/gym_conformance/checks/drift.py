@@ -121,8 +121,8 @@ async def drift_argument_refused(trial: Trial, subject: Any) -> None:
     refusal, whatever its status, if its wording is that of the answer to an invented argument or a wrong value, apart
     from the name or the value itself, and another call is accepted. A recorded call that is refused in its own row,
     after the calls before it, counts too; so does an argument that no row offers, if the server asks for it as for a
-    missing one, and no longer where it is given. The refusal of an empty text or list, or of one of more than 1,000 characters
-    or 100 items, does not count if the definition says nothing about it.
+    missing one, and no longer where it is given. The refusal of an empty text or list, or of one of more than 1,000
+    characters or 100 items, does not count if the definition says nothing about it.
 
     Source: FastAPI validates the body of a tool's route and answers 422; simple_agent/app.py (0.4.0) feeds that to the
     model.
@@ -278,8 +278,8 @@ async def drift_rows_disagree(trial: Trial, subject: Any) -> None:
     """Compares the definitions of each tool across all rows of all files: schemas, `strict`, and nested or flat form.
 
     Descriptions alone belong to `drift-description`, and the members of an enum may depend on the row: only their types
-    are compared. Sends nothing. On a server that executes no tools, such as one
-    that grades calls, each row may bring its own tools.
+    are compared. Sends nothing. On a server that executes no tools, such as one that grades calls, each row may bring
+    its own tools.
 
     Our inference: one route serves them all.
     """

@@ -212,7 +212,7 @@ class Endpoint:
 
     async def _carry(self, request: Request, *, fresh: bool, over: Sender | None) -> Reply:
         while under_way := self._under_way:
-            size = max(self._largest, 2 * len(request.body or b""))  # once as a message, once in the socket's buffer
+            size = max(self._largest, 2 * request.size)  # once as a message, once in the socket's buffer
             if under_way < self.in_flight and (under_way + 1) * size <= _AT_ONCE:
                 break
             self._done.clear()
@@ -366,7 +366,7 @@ class Channel:
         except NotWritable as error:
             raise NotSent(f"requests that HTTP can carry: {error}") from error
         except ServerFault as fault:
-            if fault.fault is Fault.OVERSIZED and (size := len(request.body or b"")) > _ECHOED:
+            if fault.fault is Fault.OVERSIZED and (size := request.size) > _ECHOED:
                 raise NotSent(f"smaller rows: a request has {size >> 20} MB, and {fault.detail}") from fault
             if fault.fault is Fault.HANG:
                 endpoint.hangs[request.path] += 1

@@ -43,6 +43,11 @@ class Request:
         return self.written if self.written is None else self.row + self.written
 
     @property
+    def size(self) -> int:
+        """Bytes in the body, which need not be put together to count them."""
+        return len(self.row) + len(self.written or b"")
+
+    @property
     def own(self) -> tuple[bytes, bytes]:
         """What a twin must have in common with it."""
         return self.row, self.written or b""

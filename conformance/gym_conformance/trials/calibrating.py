@@ -41,7 +41,7 @@ from gym_conformance.calibration.row_scores import (
     usual_top,
 )
 from gym_conformance.contract.dataset_rows import Call, Rollout, Row, Source, prompt_of
-from gym_conformance.contract.endpoints import RESERVED, SEED_SESSION, VERIFY
+from gym_conformance.contract.endpoints import SEED_SESSION, VERIFY
 from gym_conformance.contract.policy_output import Item
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.oracle import OracleHangs, items_of
@@ -331,7 +331,8 @@ class Calibrating:
         first = await asyncio.gather(*(self.scoring.gold(row, answer, top) for row, answer in answers.items()))
         known = [scores for scores in first if scores.is_top]
         found = await asyncio.gather(*(self._compared(scores, known) for scores in first))
-        return [_but_for_alike(scores, _telling(found)) for scores in found]
+        telling = _telling(found)
+        return [_but_for_alike(scores, telling) for scores in found]
 
     async def _compared(self, scores: RowScores, known: Sequence[RowScores], others: int = _OTHERS) -> RowScores:
         """The same with what nothing, a refusal, the prompt and other rows' answers earn in this row."""
@@ -399,9 +400,8 @@ def _telling(rows: Sequence[RowScores]) -> frozenset[str]:
 
 def _beside(score: AnswerScore, own: AnswerScore) -> list[tuple[Exchange, Exchange]]:
     """The calls beside the row's own, one by one; none unless the tools are the same, in order."""
-    made = [[one for one in each.exchanges if one.request.path.lstrip("/") not in RESERVED] for each in (score, own)]
-    alike = [one.request.path for one in made[0]] == [one.request.path for one in made[1]]
-    return list(zip(*made, strict=True)) if alike else []
+    alike = [one.request.path for one in score.calls] == [one.request.path for one in own.calls]
+    return list(zip(score.calls, own.calls, strict=True)) if alike else []
 
 
 def _done(score: AnswerScore) -> tuple[list[tuple[str, str]], str]:
