@@ -28,7 +28,7 @@ from gym_conformance.trajectories.execute import TrajectoryRun, run, run_each
 from gym_conformance.trajectories.first import known, known_disturbed, with_bounds, with_each_tool_invalid
 from gym_conformance.trajectories.generate import disturbed, trajectories
 from gym_conformance.trajectories.outcome import Difference, Outcome, StepOutcome, differences, masked, varying
-from gym_conformance.trajectories.trajectory import Schedule, Trajectory, has_surrogates, without_surrogates
+from gym_conformance.trajectories.trajectory import STRANGE, Schedule, Trajectory, has_surrogates, without_surrogates
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.in_form import expect_summed
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE, SERVED_TOOLS, TOOLS
@@ -164,7 +164,6 @@ async def _is_said_of_wrong_ones(trial: Trial, row: Row, call: Call, step: StepO
     may_be_left_out = set(properties_of(definition)) - given
     if may_be_left_out & set(_WORD.findall(json.dumps(step.body))):
         return False
-    strange: dict[str, list[Any]] = {"unexpected": []}
     session = await Trial(trial.bench).open(row)
     own = Answer(Reply(step.status, (), json.dumps(step.body).encode(), 0.0), tuple(call.arguments.values()))
     schemas = properties_of(upgrade(definition))
@@ -173,12 +172,12 @@ async def _is_said_of_wrong_ones(trial: Trial, row: Row, call: Call, step: StepO
     async def is_answered_alike(wrong: Mapping[str, Any]) -> bool:
         if admits(definition, wrong):
             return False
-        return alike(own, Answer(reply_of(await session.call(Call(call.name, wrong))), (strange,)))
+        return alike(own, Answer(reply_of(await session.call(Call(call.name, wrong))), (STRANGE,)))
 
-    if texts and await is_answered_alike({**call.arguments, **dict.fromkeys(texts, strange)}):
+    if texts and await is_answered_alike({**call.arguments, **dict.fromkeys(texts, STRANGE)}):
         return False
     # without any arguments, what may be left out is missing, too, of which it may want one
-    for wrong in (dict.fromkeys(call.arguments, strange), *([] if may_be_left_out else [{}])):
+    for wrong in (dict.fromkeys(call.arguments, STRANGE), *([] if may_be_left_out else [{}])):
         if await is_answered_alike(wrong):
             return not await _is_taken_later(trial, row, call)
     return False

@@ -20,7 +20,7 @@ from gym_conformance.trajectories.execute import TrajectoryRun, run, run_each
 from gym_conformance.trajectories.first import bare_reads, known
 from gym_conformance.trajectories.generate import is_read
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, values_at, varying
-from gym_conformance.trajectories.trajectory import Trajectory, is_linked
+from gym_conformance.trajectories.trajectory import STRANGE, Trajectory, is_linked
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.property import knowledge_of
 from gym_conformance.trials.solo import Solo
@@ -187,9 +187,8 @@ def falls(plain: Any, once: Any, twice: Any) -> bool:
 
 async def _of_another_tool(trial: Trial, noisy: Trajectory, others: Sequence[Tool]) -> Outcome | None:
     """What comes of as many refused calls of the first of these tools that refuses them."""
-    strange: dict[str, list[str]] = {"unexpected": []}
     for tool in others:
-        wrong = Call(tool.name, dict.fromkeys(properties_of(tool.parameters) or ("unknown",), strange))
+        wrong = Call(tool.name, dict.fromkeys(properties_of(tool.parameters) or ("unknown",), STRANGE))
         other = noisy.without_noise()
         for at in sorted(noisy.noise):
             other = other.with_noise(at, wrong)

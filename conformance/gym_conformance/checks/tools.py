@@ -22,7 +22,7 @@ from gym_conformance.session.exchange import reply_of
 from gym_conformance.session.unserved import NO_SUCH_TOOL, is_served
 from gym_conformance.trajectories.execute import run
 from gym_conformance.trajectories.outcome import Outcome
-from gym_conformance.trajectories.trajectory import Trajectory
+from gym_conformance.trajectories.trajectory import STRANGE, Trajectory
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.needs import (
@@ -153,7 +153,7 @@ def wrong_arguments(tool: Tool) -> dict[str, object]:
         return wrong
     return wrong | {
         "null for every argument": dict.fromkeys(names),
-        "an object for every argument": {name: {"unexpected": []} for name in names},
+        "an object for every argument": dict.fromkeys(names, STRANGE),
         "text for every argument": dict.fromkeys(names, "\x00 unexpected text \U0001f9ea"),
     }
 
@@ -250,7 +250,7 @@ def _with_each_step(trajectory: Trajectory, disturb: tuple[Call, ...]) -> Trajec
 def _spoilt(calls: Iterable[Call]) -> list[Call]:
     """A call of a few of these tools, with the last argument spoilt."""
     spoilt = {
-        call.name: Call(call.name, {**call.arguments, list(call.arguments)[-1]: {"unexpected": []}})
+        call.name: Call(call.name, {**call.arguments, list(call.arguments)[-1]: STRANGE})
         for call in calls
         if call.arguments
     }

@@ -27,7 +27,7 @@ from gym_conformance.session.exchange import Reply
 from gym_conformance.session.likeness import Answer, alike
 from gym_conformance.session.refusals import says_no, says_yes
 from gym_conformance.trajectories.renaming import renamed
-from gym_conformance.trajectories.trajectory import Trajectory, is_linked
+from gym_conformance.trajectories.trajectory import STRANGE, Trajectory, is_linked
 from gym_schemas import Acceptance, Document, Schema, boundary_values, same, scalars, upgrade, walk, whole
 from gym_schemas.json_values import type_of
 
@@ -58,7 +58,7 @@ _MOST_LONG: Final = frozenset({"maxLength", "maxItems"})
 _PARTS: Final = frozenset({"properties", "patternProperties", "additionalProperties", "items", "prefixItems"})
 
 #: For each JSON type, a value that hardly any schema allows.
-_STRANGE: Final[tuple[Any, ...]] = ({"unexpected": []}, "no_such_value_conformance", -987654321.5, True, None)
+_STRANGE: Final[tuple[Any, ...]] = (STRANGE, "no_such_value_conformance", -987654321.5, True, None)
 
 #: The most conclusive ones for a recorded call, with a number far out of bounds.
 _WRONG_IN_PLACE: Final[tuple[Any, ...]] = (*_STRANGE[:2], -987654321)

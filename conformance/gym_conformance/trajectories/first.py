@@ -16,6 +16,7 @@ from gym_conformance.trajectories.other_values import with_other_members, with_o
 from gym_conformance.trajectories.renaming import names_in, new_names, renamed
 from gym_conformance.trajectories.trajectory import (
     PLAIN_ANSWER,
+    STRANGE,
     Schedule,
     Trajectory,
     is_linked,
@@ -65,9 +66,6 @@ _AGAIN = 3
 
 #: A name that no environment knows.
 _UNKNOWN_NAME = "Qzxvwkj"
-
-#: What hardly any argument may be.
-_SPOILT: dict[str, Any] = {"unexpected": []}
 
 #: Numbers beyond any bound: past 64 bits, past the 28 digits of a `Decimal`, and close to overflowing to infinity.
 _VAST = (10**27, -(10**27), 1e308)
@@ -168,7 +166,7 @@ def known_disturbed(knowledge: Knowledge) -> list[Schedule]:
     for trajectory in filter(lambda each: each.calls, known(knowledge)[:_KNOWN]):
         at = len(trajectory.calls) // 2
         call = trajectory.calls[min(at + 1, len(trajectory.calls)) - 1]
-        invalid = {**call.arguments, next(iter(call.arguments), "unknown"): _SPOILT}
+        invalid = {**call.arguments, next(iter(call.arguments), "unknown"): STRANGE}
         found += [Schedule((trajectory.with_noise(at, Call(call.name, wrong)),)) for wrong in ({}, invalid)]
     writing = _of_many_kinds(one for one in known(knowledge) if not all(is_read(call.name) for call in one.calls))
     seen = set[tuple[str, str, bool]]()
@@ -199,7 +197,7 @@ def _with_one_spoilt(trajectory: Trajectory) -> Iterator[Trajectory]:
         for key, schema in properties_of(parameters).items():
             values = [base.get(key), *map(whole, islice(boundary_values(schema), _VARIED))]
             right = next((value for value in values if isinstance(value, list) and value), None)
-            arguments = {**base, key: [*right, _SPOILT] if right else _SPOILT}
+            arguments = {**base, key: [*right, STRANGE] if right else STRANGE}
             if not admits(parameters, resolve(arguments, [])):
                 spoilt.append(Call(name, arguments))
         if spoilt:
