@@ -1,5 +1,6 @@
 """A launched server's network: closed while it is judged, and every way in which other hosts fail."""
 
+import ssl
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -21,6 +22,9 @@ from gym_mocks.wire import HttpReply, HttpRequest
 from tests.launch.drills import NOBODY, application
 from tests.twins.innocent import CatchAll
 from tests.twins.judging import ended, running, telling
+
+#: Made once: each client would read all certificates anew.
+_TLS = ssl.create_default_context()
 
 #: Answers what came of a request that it makes itself, by several clients.
 ASKING = """
@@ -122,7 +126,7 @@ class _Searches(ReferenceServer):
 
     async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
         try:
-            async with httpx.AsyncClient(timeout=30) as client:
+            async with httpx.AsyncClient(timeout=30, verify=_TLS) as client:
                 self.read(await client.get(self.host))
         except httpx.HTTPError:
             pass
@@ -183,7 +187,7 @@ class _FindsNothing(_Searches):
     """Raises while the host is down, as tavily_search of nemo-gym 0.7.0 does."""
 
     async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
-        async with httpx.AsyncClient(timeout=30) as client:
+        async with httpx.AsyncClient(timeout=30, verify=_TLS) as client:
             _ = (await client.get(self.host)).json().get("results", [])
         return await ReferenceServer.score(self, session_id, row, response)
 
@@ -206,7 +210,7 @@ class _Fetches(_Searches):
 
     async def seed(self, session_id: str, row: dict[str, Any]) -> dict[str, Any]:
         if not self.kept:
-            async with httpx.AsyncClient(timeout=30) as client:
+            async with httpx.AsyncClient(timeout=30, verify=_TLS) as client:
                 self.kept = (await client.get(self.host)).raise_for_status().content
         return await super().seed(session_id, row)
 
@@ -228,7 +232,7 @@ class _CannotConnect(CatchAll):
     async def dispatch(self, request: HttpRequest) -> HttpReply:
         if not request.path.endswith("_stock"):
             return await super().dispatch(request)
-        async with httpx.AsyncClient(timeout=30) as client:
+        async with httpx.AsyncClient(timeout=30, verify=_TLS) as client:
             await client.get(self.searches.host)
         return HttpReply.json({"results": "Cannot connect to host api.example.com:443"})
 

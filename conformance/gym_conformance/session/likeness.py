@@ -15,6 +15,9 @@ from gym_schemas import Json, Way, differences, same
 
 _WORDS: Final = re.compile(r"\w+|[^\w\s]")
 
+#: Characters of a text that are compared word by word; the rest, as of a web page, counts as one word.
+_WORD_BY_WORD: Final = 10_000
+
 #: Replaces what a request was about.
 _SUBJECT: Final = "\0"
 
@@ -40,7 +43,10 @@ class Answer:
             return {_hide(key, hidden): self._words(inner, hidden) for key, inner in value.items()}
         if isinstance(value, list):
             return [self._words(inner, hidden) for inner in value]
-        return list(_WORDS.findall(_hide(value, hidden))) if isinstance(value, str) else value
+        if not isinstance(value, str):
+            return value
+        text = _hide(value, hidden)
+        return [*_WORDS.findall(text[:_WORD_BY_WORD]), *filter(None, [text[_WORD_BY_WORD:]])]
 
 
 def alike(one: Answer, other: Answer, *more: Answer) -> bool:
