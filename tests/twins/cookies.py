@@ -98,6 +98,16 @@ class NewIdForEachReply(ReferenceServer):
         return reply.plus(("set-cookie", self.cookie.write(new)))
 
 
+class ToolsSetNone(ReferenceServer):
+    """A call that is taken sets no cookie."""
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        reply = await super().dispatch(request)
+        if reply.status != 200 or request.path in {"/seed_session", "/verify"}:
+            return reply
+        return replace(reply, headers=tuple(pair for pair in reply.headers if pair[0] != "set-cookie"))
+
+
 class CrashesOnBadSignature(SignedCookie):
     def read(self, header: str) -> str | None:
         session_id = super().read(header)
@@ -178,6 +188,13 @@ TWINS: tuple[Twin, ...] = (
     twin("no cookie with a refused seed", "", RefusedSeedSetsNone),
     twin("state in the cookie", "cookie-keeping-client", StateInCookie),
     twin("a new id for each reply", "cookie-keeping-client", NewIdForEachReply),
+    twin("a new id for each reply, unrecorded", "cookie-keeping-client", NewIdForEachReply, data=unrecorded()),
+    twin(
+        "no cookie with a call, unrecorded",
+        "cookie-sent-again cookie-replacing-client",
+        ToolsSetNone,
+        data=unrecorded(),
+    ),
     twin("bad signature crashes", "cookie-tampered cookie-unsigned-id", cookie(CrashesOnBadSignature)),
     twin(
         "signature not checked",

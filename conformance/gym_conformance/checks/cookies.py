@@ -18,7 +18,6 @@ from gym_conformance.contract.policy_output import DO_NOTHING
 from gym_conformance.contract.session_cookies import Cookies, payload_of
 from gym_conformance.contract.statuses import is_crash, is_success
 from gym_conformance.findings import Cause
-from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit, post
 from gym_conformance.session.exchange import Exchange, Reply, Request, reply_of
@@ -32,7 +31,7 @@ from gym_conformance.trials.chance import beyond_chance
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
 from gym_conformance.trials.needs import COOKIES, RECORDED_CALLS, RESOURCES_SERVER, SERVED_TOOLS
-from gym_conformance.trials.replay import replayed
+from gym_conformance.trials.replay import known_trajectory, replayed
 from gym_conformance.trials.solo import Solo
 from gym_conformance.trials.trial import Trial, describe, expect_no_crash
 
@@ -53,9 +52,9 @@ async def _opened(trial: Trial) -> Cookies:
     return cookies
 
 
-def _good_call(gym: Gym) -> Call | None:
+async def _good_call(trial: Trial) -> Call | None:
     """A call that the server is known to take, so that no failure is the call's own."""
-    return gym.recorded_calls[0][1][0] if gym.recorded_calls else None
+    return next(iter((await known_trajectory(trial)).calls), None)
 
 
 @check(
@@ -81,7 +80,7 @@ async def cookie_sent_again(trial: Trial, _: object) -> None:
         raise NotApplicable(f"{why}: nothing comes between the seed and the verify")
     cookies = await _opened(trial)
     requests = [post(tool_path(NO_SUCH_TOOL), {}, cookies)]
-    if call := _good_call(trial.gym):
+    if call := await _good_call(trial):
         requests += [
             post(tool_path(call.name), call.arguments, cookies),
             post(tool_path(call.name), [], cookies),
@@ -126,7 +125,7 @@ async def cookie_replacing_client(trial: Trial, _: object) -> None:
 async def cookie_keeping_client(trial: Trial, _: object) -> None:
     """Runs a recorded rollout's calls and verify with the seed's cookie only, and again as a client that keeps every cookie.
 
-    State must not travel in the cookie, and the id must not change along the way.
+    If none is recorded, calls are made that the tools are known to accept, as in other checks of cookies. State must not travel in the cookie, and the id must not change along the way.
 
     Source: verifiers/v1/tasksets/nemo_gym/taskset.py (verifiers 0.4.0) takes the cookie once, at the seed.
     """
@@ -232,7 +231,7 @@ async def cookie_tampered(trial: Trial, forgery: str) -> None:
         name, value = victim.session
         forged = Cookies(((name, _FORGERIES["a truncated value"](value)), (name, "not-a-session")))
     requests = [post(SEED_SESSION, dict(trial.gym.row.data), forged)]
-    if call := _good_call(trial.gym):
+    if call := await _good_call(trial):
         requests.append(post(tool_path(call.name), call.arguments, forged))
     requests.append(post(VERIFY, {**trial.gym.row.data, "response": DO_NOTHING.response}, forged))
     for request in requests:

@@ -84,8 +84,10 @@ async def seed_reads_row(trial: Trial, _: object) -> None:
     if earned is None:
         return
     shown = _text_of_another(rows, outcomes) if _of_one_row(trial.gym.rows, outcomes) else None
-    if len(earned) == 1 and shown is None:
-        raise NotApplicable(f"all that was tried earns {earned[0]}, and no reply holds a text of a row")
+    if not earned[1:] and shown is None:
+        raise NotApplicable(
+            f"all that was tried earns {''.join(earned) or 'nothing'}, and no reply holds a text of a row"
+        )
     if shown is None and _drawn([outcomes[0], *again], by_chance):
         raise NotApplicable("what the reads answer is drawn anew in each session, on one row too")
     raise Violation(
@@ -159,12 +161,12 @@ def _with_one(value: Any, way: Way) -> Any:
 
 
 async def _shared_rewards(trial: Trial, rows: Sequence[Row]) -> list[str] | None:
-    """The different rewards of what is tried; None if an output earns more on one row than on another."""
+    """The different rewards of what is tried and scored; None if an output earns more on one row than on another."""
     rewards = await _rewards(trial, rows)
     trial.expect_own_score()
     if any(reward != several[0] for several in rewards for reward in several):
         return None
-    return list(dict.fromkeys(repr(several[0]) for several in rewards))
+    return list(dict.fromkeys(repr(several[0]) for several in rewards if several[0] is not None))
 
 
 def _drawn(outcomes: Sequence[Outcome], by_chance: frozenset[Place]) -> bool:

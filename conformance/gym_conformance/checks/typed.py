@@ -29,8 +29,8 @@ from gym_conformance.trajectories.trajectory import Schedule, Trajectory
 from gym_conformance.trials.check import Need, check
 from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE, TYPED, each_row
-from gym_conformance.trials.property import alone, knowledge_of, property_check
-from gym_conformance.trials.replay import recorded_trajectory
+from gym_conformance.trials.property import alone, property_check
+from gym_conformance.trials.replay import known_trajectory, recorded_trajectory
 from gym_conformance.trials.solo import Solo
 from gym_conformance.trials.trial import Trial, describe, expect_no_crash, expect_object, expect_success, refuse_made_up
 
@@ -180,9 +180,7 @@ async def typed_seed_repeat(trial: Trial, _: object) -> None:
     Source: "Repeating the same identifier and episode must return the existing session" (0.7.0).
     """
     typed = under_typed(trial)
-    trajectory = recorded_trajectory(trial)
-    if not trajectory.calls:
-        trajectory = next(iter(known(await knowledge_of(trial))), trajectory)
+    trajectory = await known_trajectory(trial)
     hint = "seed_session creates the state again, or refuses a session that it knows; return the existing one."
 
     async def seeded_again(channel: Channel) -> Outcome:

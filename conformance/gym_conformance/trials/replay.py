@@ -10,9 +10,11 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit, Session
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.trajectories.execute import TrajectoryRun
+from gym_conformance.trajectories.first import known
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.learn import recorded_trajectories
 from gym_conformance.trajectories.trajectory import Trajectory
+from gym_conformance.trials.property import knowledge_of
 from gym_conformance.trials.trial import Trial, ensure_opened
 
 #: Enough to write and to read again.
@@ -20,12 +22,12 @@ _CALLS = 8
 
 
 async def replayed(trial: Trial, habit: CookieHabit, channel: Channel) -> TrajectoryRun:
-    """What the longest recorded rollout does, done by a client of that habit.
+    """What the longest recorded rollout does, or what is known to be accepted where none is, done by a client of that habit.
 
     Raises:
         Untestable: the server does not take the seed.
     """
-    rollout = TrajectoryRun(trial.gym, channel, recorded_trajectory(trial), habit)
+    rollout = TrajectoryRun(trial.gym, channel, await known_trajectory(trial), habit)
     await rollout.step()
     ensure_opened(rollout.trajectory.row, reply_of(rollout.exchanges[0]))
     await rollout.finish()
@@ -57,6 +59,13 @@ async def called(trial: Trial, row: Row, channel: Channel | None = None, output:
         own = replace(rollout, data={**rollout.data, "response": {**rollout.response, "output": written}})
         await TrajectoryRun(trial.gym, trial.channel, followed(row, own), session=session).make_calls()
     return session
+
+
+async def known_trajectory(trial: Trial) -> Trajectory:
+    """The same; where nothing is recorded, calls that the tools are known to accept."""
+    recorded = recorded_trajectory(trial)
+    made_up = () if recorded.calls else known(await knowledge_of(trial))
+    return next((replace(one, calls=one.calls[:_CALLS]) for one in made_up if one.calls), recorded)
 
 
 def recorded_trajectory(trial: Trial) -> Trajectory:
