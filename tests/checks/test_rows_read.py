@@ -1,5 +1,7 @@
 """Whether the row that is seeded matters, on a server that keeps nothing of it and scores by it all the same."""
 
+import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,8 +9,8 @@ from pydantic import Field
 
 from gym_conformance.findings import Verdict
 from gym_conformance.testing import judge
-from gym_mocks.resources import ResourcesServer, TaskRow, last_text
-from gym_mocks.wire import HttpRefusal
+from gym_mocks.resources import ResourcesServer, Score, TaskRow, last_text
+from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
 
 
 class Question(TaskRow):
@@ -85,3 +87,38 @@ def test_a_map_that_all_rows_share_is_no_row_of_another(kept: bool) -> None:
     ]
     [finding] = judge(server, "seed-reads-row", rows)
     assert finding.verdict is (Verdict.FAIL if kept else Verdict.NOT_APPLICABLE), finding
+
+
+class Failing(ResourcesServer):
+    """A verify that fails says so, without a reward."""
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        reply = await super().dispatch(request)
+        if request.path != "/verify" or not isinstance(reply.body, bytes):
+            return reply
+        verdict = json.loads(reply.body)
+        scored = {key: value for key, value in verdict.items() if key != "reward" or "_ng_failure_class" not in verdict}
+        return replace(reply, body=json.dumps(scored).encode())
+
+
+def test_what_is_not_scored_is_no_other_reward_than_0() -> None:
+    """Who walks is nowhere that can be scored, but in the right place, which nobody can guess."""
+
+    def walk(state: list[str], to: str) -> dict[str, str]:
+        state.append(to)
+        return {"at": to}
+
+    def get_map() -> str:
+        return "there are many ways"
+
+    def verify(state: list[str], row: Question) -> Score:
+        there = state[-1:] == [row.answer[::-1]]
+        return Score(float(there), fields={"_ng_failure_class": "nowhere"} if state and not there else {})
+
+    server = Failing("walk", tools=[walk, get_map], verify=verify, state=list)
+    rows = [
+        {"responses_create_params": {"input": "Go there.", "tools": server.declarations}, "answer": answer}
+        for answer in ("the far castle", "the old harbour")
+    ]
+    [finding] = judge(server, "seed-reads-row", rows)
+    assert finding.verdict is Verdict.NOT_APPLICABLE, finding

@@ -1,6 +1,7 @@
 """Twins whose tools are missing, crash, or touch what they should not."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from gym_mocks.reference import ReferenceServer
@@ -96,6 +97,12 @@ def latin_1(_: HttpRequest, reply: HttpReply) -> HttpReply:
     return HttpReply(reply.status, "café".encode("latin-1"), reply.headers)
 
 
+def as_latin_1(request: HttpRequest, reply: HttpReply) -> HttpReply:
+    """Says what was added, which is the same in UTF-8 where it is ASCII."""
+    item = json.loads(request.body)["amount"]["item"] if reply.status == 200 else ""
+    return reply if item.isascii() else replace(reply, body=item.encode("latin-1", "replace"))
+
+
 def argument_is_text(body: Any) -> None:
     """Crash where an argument is null, or anything else that has no `lower`."""
     if isinstance(body, dict) and "item" in body:
@@ -113,6 +120,7 @@ TWINS: tuple[Twin, ...] = (
     twin("an unknown tool crashes", "tool-undeclared", UnknownToolCrashes),
     twin("refused calls count", "tool-refused-call", CountsRefusedCalls),
     twin("a tool acts before it has read its arguments", "tool-refused-call", TakesBeforeItReads),
+    twin("a tool answers what it is told in Latin-1", "tool-reply-text", changed("/add_stock", as_latin_1)),
     twin("a tool answers Latin-1", "tool-reply-text repeat-recorded", changed("/list_stock", latin_1)),
     twin("a tool with an endpoint's name", "tool-name-legal", ReferenceServer, data=declare("verify")),
     twin("a tool with a dot in its name", "tool-name-legal", DottedTool, data=declare("stock.clear")),

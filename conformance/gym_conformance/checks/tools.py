@@ -7,10 +7,11 @@ the reply's raw text is the tool's output, whatever its status.
 import json
 from collections.abc import Iterable
 from http import HTTPStatus
+from itertools import islice
 
 from gym_conformance.checks.moves import expect_own_cookie, expect_uncounted
 from gym_conformance.contract.dataset_rows import Call, Tool
-from gym_conformance.contract.endpoints import RESERVED, TOOL_NAME
+from gym_conformance.contract.endpoints import RESERVED, TOOL_NAME, tool_path
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.statuses import is_refusal
 from gym_conformance.drift.tool_drift import DriftKind
@@ -21,10 +22,13 @@ from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.session.unserved import NO_SUCH_TOOL, is_served
 from gym_conformance.trajectories.execute import run
+from gym_conformance.trajectories.first import known
+from gym_conformance.trajectories.other_values import with_letters_beyond_ascii
 from gym_conformance.trajectories.outcome import Outcome
 from gym_conformance.trajectories.trajectory import STRANGE, Trajectory
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
+from gym_conformance.trials.in_form import expect_text
 from gym_conformance.trials.needs import (
     EXECUTED_TOOLS,
     RECORDED_CALLS,
@@ -33,6 +37,7 @@ from gym_conformance.trials.needs import (
     TOOLS,
     each_tool,
 )
+from gym_conformance.trials.property import knowledge_of
 from gym_conformance.trials.replay import recorded_trajectory
 from gym_conformance.trials.solo import Solo
 from gym_conformance.trials.trial import Trial, describe, expect_no_crash
@@ -275,18 +280,19 @@ async def _refused(trial: Trial, calls: Iterable[Call]) -> tuple[Call, ...]:
 async def tool_reply_text(trial: Trial, tool: Tool) -> None:
     """Calls each tool as a recorded rollout does, or without arguments, and decodes the reply.
 
+    It does the same after calls that are known to be accepted, with letters beyond ASCII in their texts.
+
     Source: `(await api_response.content.read()).decode()` in simple_agent/app.py (0.4.0).
     """
     session = await trial.open()
     reply = await trial.call(session, trial.gym.example_call(tool))
-    try:
-        reply.body.decode()
-    except UnicodeDecodeError as error:
-        raise Violation(
-            "UTF-8 text",
-            f"{error.reason} at byte {error.start}: {reply.body[:60]!r}",
-            "The tool returns raw bytes; encode them as text.",
-        ) from None
+    expect_text(reply)
+    calling = (each for each in known(await knowledge_of(trial)) if tool.name in {call.name for call in each.calls})
+    for trajectory in islice(calling, 1):
+        outcome = await run(trial.gym, trial.channel, with_letters_beyond_ascii(trajectory))
+        for step in outcome.calls:
+            if step.source and step.name == tool_path(tool.name):
+                expect_text(step.source)
 
 
 @check(

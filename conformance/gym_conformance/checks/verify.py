@@ -12,6 +12,7 @@ from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.policy_output import (
     DO_NOTHING,
     LONG_NUMBER,
+    LONG_TEXT,
     OPEN_BRACKETS,
     RAW_SURROGATE,
     REPLACED_SURROGATE,
@@ -123,7 +124,7 @@ async def verify_degenerate(trial: Trial, output: Degenerate) -> None:
             raise NotApplicable("its own answer is not scored either; see verify-scores-rows")
         trial.channel.exchanges[-2:] = []
     long = output.name.startswith((LONG_NUMBER, OPEN_BRACKETS))
-    expect_success(reply, _TOO_LONG if long else _UNEXPECTED)
+    expect_success(reply, _TOO_LONG if long else _LIMITED if output.name == LONG_TEXT else _UNEXPECTED)
     try:
         expect_number(reply)
     except Violation:
@@ -135,6 +136,7 @@ async def verify_degenerate(trial: Trial, output: Degenerate) -> None:
 
 
 _UNEXPECTED = "The scorer assumes that there is a message, text, or arguments that parse."
+_LIMITED = "The scorer, or what it hands the text to, fails beyond a length; such an answer is a wrong answer."
 _TOO_LONG = (
     "The scorer parses the number or the JSON without catching errors: int() raises a ValueError above 4,300 digits, and "
     "json a RecursionError if it is nested too deeply. An answer that cannot be parsed is a wrong answer."

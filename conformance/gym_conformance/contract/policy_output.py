@@ -144,6 +144,7 @@ _SEARCH: Final = {
 
 #: Policies that fall into a loop write such numbers. Python parses no number of more than 4,300 digits, and no JSON
 #: nested this deep.
+LONG_TEXT: Final = "very long text"
 LONG_NUMBER: Final = "number of 5,000 digits"
 OPEN_BRACKETS: Final = "brackets that are never closed"
 _DIGITS: Final = "7" * 5_000
@@ -201,7 +202,7 @@ def degenerate_outputs(tool: str) -> tuple[Degenerate, ...]:
         Degenerate("refusal", (_REFUSAL,)),
         Degenerate("cut short", (message("The answer is"),), _CUT_SHORT),
         Degenerate("cut short while reasoning", (reasoning("Let me"),), _CUT_SHORT),
-        Degenerate("very long text", (message("word " * 40_000),)),
+        Degenerate(LONG_TEXT, (message("word " * 40_000),)),
         Degenerate(LONG_NUMBER, (message(answered_in_every_form(_DIGITS)),)),
         Degenerate(OPEN_BRACKETS, (message("[" * _NESTED),)),
         Degenerate(

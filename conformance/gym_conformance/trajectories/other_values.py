@@ -16,6 +16,9 @@ _OPTIONS = 8
 
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 
+#: Letters of Latin-1, and others.
+_BEYOND_ASCII = "\u00e9\u6f22"
+
 #: The last letter or digit of a text.
 _LAST_SIGN = re.compile(r"[0-9A-Za-z](?=[^0-9A-Za-z]*\Z)")
 
@@ -68,6 +71,17 @@ def with_another_text(call: Call, schema: Mapping[str, Any], kept: Collection[st
         other = _LAST_SIGN.sub(lambda found: _otherwise(found[0]), value, count=1) if isinstance(value, str) else value
         if other != value and value not in kept and takes_any_word(properties_of(schema).get(key)):
             yield Call(call.name, {**call.arguments, key: other})
+
+
+def with_letters_beyond_ascii(trajectory: Trajectory) -> Trajectory:
+    """The trajectory with such letters at the end of each text that may be any."""
+    free = {name for name, _, schema in arguments_of(trajectory.row, trajectory.calls) if takes_any_word(schema)}
+
+    def longer(value: Any, way: Way) -> Any:
+        return f"{value} {_BEYOND_ASCII}" if isinstance(value, str) and name_of(way) in free else value
+
+    calls = (Call(each.name, mapped(each.arguments, longer, leaf=is_reference)) for each in trajectory.calls)
+    return replace(trajectory, calls=tuple(calls))
 
 
 def _otherwise(sign: str) -> str:

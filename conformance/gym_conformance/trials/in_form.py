@@ -73,6 +73,22 @@ def _names_no_cause(said: str) -> bool:
     return text in _NOTHING_SAID or text.startswith(_SLIPS)
 
 
+def expect_text(reply: Reply) -> None:
+    """Require text that a client can decode.
+
+    Raises:
+        Violation: it is not UTF-8.
+    """
+    try:
+        reply.body.decode()
+    except UnicodeDecodeError as error:
+        raise Violation(
+            "UTF-8 text",
+            f"{error.reason} at byte {error.start}: {reply.body[max(0, error.start - _AROUND) :][: 3 * _AROUND]!r}",
+            "The tool returns raw bytes, text in another encoding, or text that is cut off within a character.",
+        ) from None
+
+
 def expect_number(reply: Reply) -> None:
     """Require a finite number for a reward."""
     reward = reply.fields.get("reward")
@@ -80,7 +96,9 @@ def expect_number(reply: Reply) -> None:
         raise Violation(
             "reward: a finite number",
             f"reward: {reward!r}" if reply.is_json else _unreadable(reply),
-            "The reply is no JSON: it is cut off, or is written without a JSON library."
+            "An error after the status goes unseen: a JSON library that refuses NaN, for one, has written nothing."
+            if not reply.body
+            else "The reply is no JSON: it is cut off, or is written without a JSON library."
             if not reply.is_json and not _NOT_FINITE.search(reply.text)
             else "A division by zero, or a score that was never set; NaN becomes null in JSON."
             if reward is None or isinstance(reward, float)
