@@ -1,5 +1,7 @@
 """A server without a schema asks for an argument that no row offers, or for what a session must have been told before."""
 
+import re
+from datetime import date
 from typing import Any, Literal
 
 import pytest
@@ -45,3 +47,37 @@ def test_an_argument_that_no_row_offers_is_told_from_what_a_session_lacks(wanted
     told = [one.actual for one in found if one.verdict is Verdict.FAIL]
     assert len(told) == (wanted == "argument"), told
     assert all("'email' is a required property" in each for each in told)
+
+
+class Diary(ResourcesServer):
+    """Rows offer a day; `taken` says what is: a day, a moment, a day that is still to come, or either of a moment and a day."""
+
+    def __init__(self, taken: str) -> None:
+        def plan(what: str, day: date | None = None) -> dict[str, Any]:
+            return {"planned": f"{what}, {day}"}
+
+        super().__init__("diary", tools=[plan], verify=lambda: 0.0)
+        del self.handlers["GET", "/openapi.json"]
+        self.taken = re.compile(taken)
+
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
+        day = sent.get("day") if isinstance(sent := json_body(request), dict) else None
+        if isinstance(day, str):
+            if not self.taken.match(day):
+                raise HttpRefusal(422, "day must be as the manual says")
+            return HttpReply.json({"planned": day})
+        return await super()._call_tool(request)
+
+
+@pytest.mark.parametrize(
+    ("taken", "verdict"),
+    [
+        (r"\d{4}-\d\d-\d\dT", Verdict.FAIL),
+        (r"\d{4}-\d\d-\d\d$", Verdict.PASS),
+        (r"20[3-9]\d-\d\d-\d\d", Verdict.PASS),
+        (r"\d{4}-\d\d-\d\d", Verdict.PASS),
+    ],
+)
+def test_a_day_that_is_taken_as_a_moment_alone_is_refused(taken: str, verdict: Verdict) -> None:
+    [finding] = found_by("drift-argument-refused", Diary(taken), rows_of(Diary(taken)))
+    assert finding.verdict is verdict, finding.actual

@@ -39,6 +39,9 @@ _ABSENT: Final = re.compile(
 
 _WORD: Final = re.compile(r"\w+")
 
+#: A day, and a time in it.
+_DAY: Final = re.compile(r"(\d{4}-\d\d-\d\d)(T.+)?")
+
 #: Values of one argument, and rows in which a suspicion is repeated.
 _VALUES, _ROWS = 12, 8
 
@@ -120,7 +123,8 @@ async def refused_value(
     elsewhere = first_of_each(lambda place: place.row, places)
     for name, node in nodes.items() if places and not told else ():
         given = [each for each in places if name in each.base and not is_linked(each.base[name])]
-        found = await _Argument(places[0], elsewhere, name, node, given).refused()
+        argument = _Argument(places[0], elsewhere, name, node, given)
+        found = await argument.refused() or await argument.in_another_form()
         if found is not None:
             return found
     if smallest is None or told:
@@ -362,6 +366,21 @@ class _Argument:
                 because = f"{wrong} is answered alike, and {short(other)} is {how}: status {answered.status}"
                 return RefusedCall(self.name, sent, reply, because, (alike_to, answered))
         return None
+
+    async def in_another_form(self) -> RefusedCall | None:
+        """A day that is refused, as each is, but taken as the schema does not allow it: with a time, or without one."""
+        acceptance, found = Acceptance(self.node), None
+        for value in islice(map(whole, boundary_values(self.node)), _VALUES):
+            day = _DAY.fullmatch(value) if isinstance(value, str) else None
+            other = day and (day[1] if day[2] else f"{value}T00:00:00Z")
+            if other is None or acceptance.accepts(other):
+                continue
+            (sent, reply), (_, answered) = await self._ask(value), await self._ask(other)
+            if not says_no(reply) or not says_yes(answered):
+                return None
+            because = f"{short(other)} is accepted: status {answered.status}"
+            found = found or RefusedCall(self.name, sent, reply, because, (answered,))
+        return found
 
     async def _try_wrong(self) -> None:
         acceptance = Acceptance(self.node)
