@@ -127,6 +127,36 @@ def test_different_refused_calls_may_use_up_a_budget(server: type[CountsAllCalls
         on_gym(server(), attempted)
 
 
+class ArrivesLater(WithoutDocument):
+    """What a call orders arrives a while later, and the next reply tells; a refusal takes its time, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ordered: dict[str, float] = {}
+
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
+        try:
+            return await super()._call_tool(request)
+        except HttpRefusal:
+            await asyncio.sleep(0.02)
+            raise
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        waited = time.monotonic() - self.ordered.get(session_id, 0.0)
+        self.ordered[session_id] = time.monotonic()
+        return {**await super().call(session_id, tool, arguments), "order": "there" if waited > 0.05 else "on its way"}
+
+
+def test_time_that_refused_calls_take_is_no_trace_of_them() -> None:
+    async def attempted(gym: Gym) -> None:
+        noisy = max(recorded_trajectories(gym), key=lambda one: len(one.calls))
+        noisy = noisy.with_noise(2, *[Call(noisy.calls[0].name, Json())] * 4)
+        assert calls_refused_harmless.attempt
+        await calls_refused_harmless.attempt(Trial(Bench(gym)), Schedule((noisy,)))
+
+    on_gym(ArrivesLater(), attempted)
+
+
 class CountsSteps(WithoutDocument):
     """A game of so many steps: each call of a tool is one, whatever its arguments; what is no object is none."""
 

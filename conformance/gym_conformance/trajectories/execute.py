@@ -97,7 +97,8 @@ class TrajectoryRun:
         self.steps.append(StepOutcome(SEED_SESSION, self._kept(await self.session.seed()).status, None))
         yield
         for number, call in enumerate(self.trajectory.calls):
-            self.began.append(time.monotonic())
+            if number not in self.trajectory.noise:  # as without the noise, whose time the step before it has taken
+                self.began.append(time.monotonic())
             await self._call(number, call)
             yield
         self.began.append(time.monotonic())
