@@ -108,7 +108,7 @@ def test_a_server_that_wants_credentials(pytester: pytest.Pytester, serving: Cal
 
 def test_a_web_site(pytester: pytest.Pytester, serving: Callable[[ASGIApp], str]) -> None:
     """Long bodies are cut."""
-    run = pytester.runpytest_inprocess("--gym-url", serving(html), f"--gym-data={DATA}")
+    run = pytester.runpytest_inprocess("--gym-url", serving(html), f"--gym-data={DATA}", "--gym-profile=smoke")
     assert run.ret == pytest.ExitCode.TESTS_FAILED
     no_trace(run)
     assert max(len(line) for line in run.outlines if "curl" not in line) < 700

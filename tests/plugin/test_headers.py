@@ -50,9 +50,10 @@ def test_they_are_never_shown(pytester: pytest.Pytester, serving: Callable[[ASGI
         "--color=yes",
         "-o",
         "log_cli=true",
+        "--gym-profile=smoke",
     ]
     files = ["--gym-report", "report.json", "--junitxml", "junit.xml", "--log-file", "log.txt"]
-    run = pytester.runpytest_subprocess("--gym-url", serving(echo), *HEADERS, *verbose, *files, *workers, timeout=60)
+    run = pytester.runpytest_subprocess("--gym-url", serving(echo), *HEADERS, *verbose, *files, *workers, timeout=120)
     run.stdout.fnmatch_lines(["*RuntimeError*"])
     assert run.ret == pytest.ExitCode.INTERNAL_ERROR
     said = _said(pytester, run)

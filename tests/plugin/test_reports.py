@@ -43,7 +43,8 @@ def _held_to_the_schema(path: Path) -> dict[str, Any]:
 
 
 def test_a_good_server(pytester: pytest.Pytester, gym: str) -> None:
-    run = pytester.runpytest_inprocess("--gym-url", gym, f"--gym-data={DATA}", "--gym-report", "r.json")
+    given = ["--gym-url", gym, f"--gym-data={DATA}", "--gym-report", "r.json", "--gym-profile=smoke"]
+    run = pytester.runpytest_inprocess(*given)
     assert run.ret == pytest.ExitCode.OK
     run.stdout.fnmatch_lines(["Fit to train on*"])  # on a busy machine with a caution: fewer tries
     report = _held_to_the_schema(pytester.path / "r.json")
