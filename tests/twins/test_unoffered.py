@@ -81,3 +81,29 @@ class Diary(ResourcesServer):
 def test_a_day_that_is_taken_as_a_moment_alone_is_refused(taken: str, verdict: Verdict) -> None:
     [finding] = found_by("drift-argument-refused", Diary(taken), rows_of(Diary(taken)))
     assert finding.verdict is verdict, finding.actual
+
+
+class Shop(ResourcesServer):
+    """Rows offer a size and a colour that may be left out; an order `needs` a size, one of the two, or a size for shoes."""
+
+    def __init__(self, needs: str) -> None:
+        def order(thing: Literal["shoes", "hat"], size: int | None = None, colour: str | None = None) -> dict[str, Any]:
+            return {"ordered": thing, "size": size, "colour": colour}
+
+        super().__init__("shop", tools=[order], verify=lambda: 0.0)
+        del self.handlers["GET", "/openapi.json"]
+        self.needs = needs
+
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
+        sent = json_body(request)
+        if isinstance(sent, dict) and sent.get("thing") in {"shoes", "hat"} and "size" not in sent:
+            lacks = {"one": "colour" not in sent, "shoes": sent["thing"] == "shoes", "size": True}
+            if lacks[self.needs]:
+                raise HttpRefusal(422, "give a size" if self.needs != "one" else "give a size or a colour")
+        return await super()._call_tool(request)
+
+
+@pytest.mark.parametrize(("needs", "verdict"), [("size", Verdict.FAIL), ("one", Verdict.PASS), ("shoes", Verdict.PASS)])
+def test_an_argument_that_each_call_needs_is_told_from_one_that_some_need(needs: str, verdict: Verdict) -> None:
+    [finding] = found_by("drift-argument-refused", Shop(needs), rows_of(Shop(needs)))
+    assert finding.verdict is verdict, finding.actual

@@ -129,9 +129,8 @@ async def refused_value(
             return found
     if smallest is None or told:
         return None
-    return await _lacks_unoffered(
-        Place(gym, channel, definition.name, gym.row_for(definition), smallest.value), acceptance, nodes
-    )
+    place = Place(gym, channel, definition.name, gym.row_for(definition), smallest.value)
+    return await _lacks_unoffered(place, acceptance, nodes) or await _lacks_optional([place, *places], nodes)
 
 
 async def _lacks_unoffered(place: Place, acceptance: Acceptance, nodes: Mapping[str, Schema]) -> RefusedCall | None:
@@ -151,6 +150,34 @@ async def _lacks_unoffered(place: Place, acceptance: Acceptance, nodes: Mapping[
     ):
         return None
     return replace(found, because=f"{found.because}; with {found.argument} it is not", beside=(*found.beside, given))
+
+
+async def _lacks_optional(places: Sequence[Place], nodes: Mapping[str, Schema]) -> RefusedCall | None:
+    """The smallest call, the first, if an argument that it may leave out is asked for, and it is taken where that is given.
+
+    Whatever else is given, in whatever place, the same must be said, or one state alone may need it, or one of several.
+    """
+    smallest, *known = places
+    call, refusal = await smallest.ask(smallest.base)
+    said = set(_WORD.findall(refusal.text)) if says_no(refusal) else set[str]()
+    for name in nodes.keys() & said - smallest.base.keys():
+        without = [
+            replace(smallest, base={**smallest.base, other: value})
+            for other, node in nodes.items()
+            if other != name
+            for value in islice(map(whole, boundary_values(node)), _FIXES)
+        ]
+        without += [replace(each, base={key: each.base[key] for key in each.base if key != name}) for each in known]
+        without += [
+            replace(smallest, row=row) for row in smallest.gym.rows[:_ROWS] if smallest.tool in map(str, row.tools)
+        ]
+        for value in islice(map(whole, boundary_values(nodes[name])), _FIXES):
+            sent, given = await smallest.ask_with(name, value)
+            if says_yes(given):
+                if any([(await each.ask(each.base))[1].text != refusal.text for each in without]):
+                    break
+                return RefusedCall(name, call, refusal, f"{short(sent)} is accepted: status {given.status}", (given,))
+    return None
 
 
 async def _refused_in_place(
