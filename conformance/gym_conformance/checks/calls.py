@@ -97,24 +97,24 @@ async def calls_valid(trial: Trial, schedule: Schedule) -> None:
     for call, step in zip(rollout.made, outcome.calls, strict=False):
         if is_crash(step.status):
             hint = "The tool raises on a value that its definition allows; handle the value, or narrow the definition."
-            raise _crashed(trial, step, hint)
+            raise _not_taken(trial, step, f"{step.name} answers below 500", hint)
         malformed = step.status == HTTPStatus.UNPROCESSABLE_ENTITY and _says_something(trajectory.row, call)
         if malformed and (
             (step.source and places(step.source)) or await _is_said_of_wrong_ones(trial, trajectory.row, call, step)
         ):
             hint = "The definition in the rows and the server's request model have drifted apart."
-            raise Violation(f"{step.name} takes what its definition allows", f"status 422, body {step.body}", hint)
+            raise _not_taken(trial, step, f"{step.name} takes what its definition allows", hint)
     await _expect_scored(trial, trajectory, outcome)
 
 
-def _crashed(trial: Trial, step: StepOutcome, hint: str) -> Violation:
-    """A call that got a 5xx, with this hint unless its session had been lost before."""
+def _not_taken(trial: Trial, step: StepOutcome, expected: str, hint: str) -> Violation:
+    """A call that crashed or was refused, with this hint unless its session had been lost before."""
     sent = trial.channel.exchanges
-    first = next((number for number, one in enumerate(sent) if one.reply and is_crash(one.reply.status)), 0)
+    first = next((number for number, one in enumerate(sent) if one.reply and one.reply.status == step.status), 0)
     bare = next((one for one in sent[:first] if one.request.cookies and not one.received), None)
     lost = bare is not None and not sent[first].request.cookies
     return Violation(
-        f"{step.name} answers below 500",
+        expected,
         f"status {step.status}, body {step.body}",
         f"The call came without a session, because {bare} set no cookie; see cookie-sent-again." if lost else hint,
         Cause.LOST_SESSION if lost else None,
@@ -233,7 +233,7 @@ async def calls_invalid(trial: Trial, schedule: Schedule) -> None:
     for step in refusals:
         if is_crash(step.status):
             hint = "The tool's function raises; validate its arguments, or catch the exception and return it as the tool's output."
-            raise _crashed(trial, step, hint)
+            raise _not_taken(trial, step, f"{step.name} answers below 500", hint)
 
 
 async def _refusals(trial: Trial, trajectory: Trajectory) -> list[StepOutcome]:

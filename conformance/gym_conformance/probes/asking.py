@@ -14,13 +14,13 @@ class NoSession(Exception):
     """The row could not be seeded, which is another check's finding: nothing can be tried without `a session`."""
 
 
-async def opened(gym: Gym, channel: Channel, row: Row, habit: CookieHabit = CookieHabit.REPLACING) -> Session:
-    """Open a seeded session.
+async def opened(gym: Gym, channel: Channel, row: Row) -> Session:
+    """Open a seeded session, of a client from which none is lost: what cookies do to others is no probe's matter.
 
     Raises:
         NoSession: the server refuses the seed.
     """
-    session = gym.contract.session(channel, row, habit)
+    session = gym.contract.session(channel, row, CookieHabit.COLLECTING)
     status = reply_of(await session.seed()).status
     if not is_success(status):
         raise NoSession(f"a session: /seed_session answered {status}; see seed-accepts-rows")

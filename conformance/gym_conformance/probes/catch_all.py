@@ -18,7 +18,6 @@ from gym_conformance.drift.soundness import not_json_schema
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.probes.asking import ask, opened
 from gym_conformance.session.channel import Channel
-from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.unserved import NO_SUCH_TOOL
 from gym_schemas import Document, boundary_values, properties_of
@@ -73,7 +72,7 @@ async def unknown_argument(gym: Gym, channel: Channel, definition: Definition) -
         NoSession: the server refuses the seed.
         ServerFault: the server does not answer.
     """
-    session = await opened(gym, channel, gym.row_for(definition), CookieHabit.COLLECTING)
+    session = await opened(gym, channel, gym.row_for(definition))
 
     async def call(arguments: Any) -> Reply:
         return reply_of(await session.call(Call(definition.name, arguments)))
