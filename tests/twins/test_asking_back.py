@@ -42,13 +42,14 @@ class Folder:
 def folders(fault: str = "") -> ResourcesServer:
     """One that keeps files.
 
-    Faults: all sessions of a row have the same files, one reads a file of a size only once, or each of five threads keeps
+    Faults: all sessions of a row have the same files, or all sessions have and replace them, one reads a file of a size only once, or each of five threads keeps
     what it saw first.
     """
     shared: dict[str, dict[str, str]] = {}
 
     def folder(row: FolderRow) -> Folder:
-        return Folder(row.folder, shared.setdefault(row.folder, {}) if fault == "shared" else {})
+        common = {"shared": row.folder, "common": ""}.get(fault)
+        return Folder(row.folder, {} if common is None else shared.setdefault(common, {}))
 
     def write_file(state: Folder, path: str, content: str) -> dict[str, int]:
         """Add a line to a file."""
@@ -105,6 +106,7 @@ def test_reads_speak_of_what_was_written_just_after_it_and_in_the_end() -> None:
     [
         ("", ""),
         ("shared", "isolation-earlier"),
+        ("common", "isolation-told"),
         ("remembered", "calls-complete"),
         ("threads", "isolation-two-clients"),
     ],

@@ -205,9 +205,9 @@ _SAMPLE = {"string": "", "integer": 0}
 
 
 def asking(first: Trajectory, second: Trajectory, knowledge: Knowledge) -> Trajectory:
-    """A session on the second's row that reads what the first was given, with the first's ids and cursors."""
+    """A session on the second's row that reads what the first was given, with the first's ids, cursors and names."""
+    reads = [Call(call.name, of_first(call.arguments)) for call in first.calls if is_read(call.name)]
     unmarked = [call for call in first.calls if not markers(json.dumps(call.arguments))]
-    reads = [Call(call.name, of_first(call.arguments)) for call in unmarked if is_read(call.name)]
     others = [Call(call.name, of_first(call.arguments)) for call in unmarked if not is_read(call.name)]
     return replace(second, calls=(*_followed(first, second, knowledge), *reads, *second.calls, *others))
 
