@@ -179,7 +179,10 @@ def test_what_may_be_noise_is_given_up_where_patience_is_over(monkeypatch: pytes
     noisy, faulty = _trial(), _trial()
     noise = beyond_chance(noisy, _differing(True, False), _differing(True, False, False, False), suspected=True)
     assert asyncio.run(noise) is None
-    assert noisy.caution.startswith("a difference could not be distinguished from chance within 0 s: ")
+    assert noisy.caution.startswith(
+        "a difference could not be distinguished from chance, after 0 s of trying in this run: "
+    )
+    assert noisy.caution.endswith("; use --gym-profile ci")
     assert asyncio.run(beyond_chance(faulty, _differing(True), _differing(False), suspected=True)) is True
     assert not faulty.caution
 
@@ -199,7 +202,7 @@ def test_the_comparisons_of_a_run_share_one_patience(monkeypatch: pytest.MonkeyP
         chance, "_PATIENCE", first.learned.doubted / 10
     )  # as much as it took, of a profile's 10 seconds
     assert compared(second, True, False, False, False) is None
-    assert second.caution.startswith("a difference could not be distinguished from chance within 0 s: ")
+    assert second.caution.startswith("a difference could not be distinguished from chance, after 0 s")
 
 
 class TakesLong(Scoring):

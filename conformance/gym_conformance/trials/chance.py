@@ -171,7 +171,8 @@ async def _compared(
     trial.dismissed.append(str(comparison))
     if comparison.decision is Decision.OPEN:
         trial.caution = (
-            f"a difference could not be distinguished from chance within {time_of.spent:.0f} s: {comparison}"
+            f"a difference could not be distinguished from chance, after {trial.learned.doubted:.0f} s of trying in this "
+            f"run: {comparison}; use {trial.settings.search.profile.enough}"
         )
     return None
 
