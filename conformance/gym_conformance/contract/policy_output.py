@@ -142,9 +142,10 @@ _SEARCH: Final = {
 }
 
 
+LONG_TEXT: Final = "very long text"
+
 #: Policies that fall into a loop write such numbers. Python parses no number of more than 4,300 digits, and no JSON
 #: nested this deep.
-LONG_TEXT: Final = "very long text"
 LONG_NUMBER: Final = "number of 5,000 digits"
 OPEN_BRACKETS: Final = "brackets that are never closed"
 _DIGITS: Final = "7" * 5_000

@@ -96,14 +96,18 @@ def expect_number(reply: Reply) -> None:
         raise Violation(
             "reward: a finite number",
             f"reward: {reward!r}" if reply.is_json else _unreadable(reply),
-            "An error after the status goes unseen: a JSON library that refuses NaN, for one, has written nothing."
-            if not reply.body
-            else "The reply is no JSON: it is cut off, or is written without a JSON library."
-            if not reply.is_json and not _NOT_FINITE.search(reply.text)
-            else "A division by zero, or a score that was never set; NaN becomes null in JSON."
-            if reward is None or isinstance(reward, float)
-            else "The score is converted to another type, such as text: return float(score).",
+            _why_no_number(reply, reward),
         )
+
+
+def _why_no_number(reply: Reply, reward: object) -> str:
+    if not reply.body:
+        return "An error after the status goes unseen: a JSON library that refuses NaN, for one, has written nothing."
+    if not reply.is_json and not _NOT_FINITE.search(reply.text):
+        return "The reply is no JSON: it is cut off, or is written without a JSON library."
+    if reward is None or isinstance(reward, float):
+        return "A division by zero, or a score that was never set; NaN becomes null in JSON."
+    return "The score is converted to another type, such as text: return float(score)."
 
 
 def _unreadable(reply: Reply) -> str:

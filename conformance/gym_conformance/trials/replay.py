@@ -61,16 +61,16 @@ async def called(trial: Trial, row: Row, channel: Channel | None = None, output:
     return session
 
 
-async def known_trajectory(trial: Trial) -> Trajectory:
-    """The same; where nothing is recorded, calls that the tools are known to accept."""
-    recorded = recorded_trajectory(trial)
-    made_up = () if recorded.calls else known(await knowledge_of(trial))
-    return next((replace(one, calls=one.calls[:_CALLS]) for one in made_up if one.calls), recorded)
-
-
 def recorded_trajectory(trial: Trial) -> Trajectory:
     """The calls of the longest recorded rollout, on its row, with the ids that are given now; none where nothing is recorded."""
     if trial.learned.replayed is None:  # found once: chance takes many replays to exclude
         longest = next(iter(recorded_trajectories(trial.gym)), Trajectory(trial.gym.row))
         trial.learned.replayed = replace(longest, calls=longest.calls[:_CALLS])
     return trial.learned.replayed
+
+
+async def known_trajectory(trial: Trial) -> Trajectory:
+    """The recorded trajectory, or, where nothing is recorded, calls that the tools are known to accept."""
+    recorded = recorded_trajectory(trial)
+    made_up = () if recorded.calls else known(await knowledge_of(trial))
+    return next((replace(one, calls=one.calls[:_CALLS]) for one in made_up if one.calls), recorded)
