@@ -40,7 +40,7 @@ from tests.twins.innocent import (
     refused_in_words,
 )
 from tests.twins.judging import found_by, judge, running
-from tests.twins.properties import CountsForAll, TwoCopies, WritesLater
+from tests.twins.properties import CountsForAll, LosesUpdates, TwoCopies, WritesLater
 from tests.twins.tools import TakesBeforeItReads
 from tests.twins.twin import Timed, Turn, dataset, items_of, rollout_of
 from tests.twins.unrecorded import Reading, rows_of
@@ -325,6 +325,13 @@ def test_an_empty_name_counts_where_the_definition_speaks_of_it(offered: bool) -
     rows = of_any_length(minLength=0) if offered else of_any_length()
     [finding] = found_by("calls-valid", ReferenceServer(), rows)
     assert finding.verdict is (Verdict.FAIL if offered else Verdict.PASS), finding.actual
+
+
+@pytest.mark.parametrize(("allowed", "verdict"), [(True, Verdict.FAIL), (False, Verdict.PASS)])
+def test_calls_are_made_at_once_where_the_rows_let_a_turn_hold_several(allowed: bool, verdict: Verdict) -> None:
+    rows = dataset(lambda row: row["responses_create_params"].update(parallel_tool_calls=allowed))
+    [finding] = found_by("calls-complete", LosesUpdates(), rows)
+    assert finding.verdict is verdict, finding.actual
 
 
 def test_what_comes_while_a_crowd_passes_comes_alone_too() -> None:

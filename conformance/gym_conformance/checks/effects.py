@@ -36,7 +36,8 @@ async def calls_complete(trial: Trial, _: object) -> None:
 
     It is also a violation if a read repeats, three times, what it said before the write, but says something else if it
     is first asked after the write. After up to four concurrent calls of one tool, reads must show what they show after
-    the same calls one by one, if the order of the calls does not matter, and no more of the calls may be refused.
+    the same calls one by one, if the order of the calls does not matter, and no more of the calls may be refused. Rows with
+    `parallel_tool_calls: false` are left out there.
 
     Our inference: `SimpleAgent` (0.4.0) posts the next call as soon as the policy has seen the reply to the last one,
     and `haystack_agent` (0.7.0, `tool_concurrency_limit: 4`) posts those of one turn at once.

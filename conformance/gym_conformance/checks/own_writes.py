@@ -79,8 +79,12 @@ def _around_writes(knowledge: Knowledge) -> Iterator[AroundWrite]:
 
 
 def _made_at_once(knowledge: Knowledge) -> Iterator[AtOnce]:
-    """A tool's first write several times at once, others of it, and the same with names that are new."""
-    for whole, at, reads in islice(_writes(knowledge), _WRITES):
+    """A tool's first write several times at once, others of it, and the same with names that are new.
+
+    Only on rows that let the policy make several calls in one turn.
+    """
+    allowed = (each for each in _writes(knowledge) if each[0].row.allows_calls_at_once)
+    for whole, at, reads in islice(allowed, _WRITES):
         call = whole.calls[at]
         alone = Trajectory(whole.row, (call,))
         novel = names_in(alone)[-1:]

@@ -64,6 +64,11 @@ class Row:
         declared = self.data["responses_create_params"].get("tools")
         return tuple(tool for entry in _listed(declared) if (tool := _read_tool(entry)) is not None)
 
+    @property
+    def allows_calls_at_once(self) -> bool:
+        """Whether one turn of the policy may hold several calls, as OpenAI's default has it."""
+        return self.data["responses_create_params"].get("parallel_tool_calls") is not False
+
     def parameters_of(self, tool: str) -> Mapping[str, Any]:
         """The parameters of the tool of that name, a JSON Schema; empty if the row declares none."""
         return self._parameters.get(tool, {})
