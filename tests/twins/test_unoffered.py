@@ -5,6 +5,7 @@ from datetime import date
 from typing import Any, Literal
 
 import pytest
+from pydantic import BaseModel
 
 from gym_conformance.findings import Verdict
 from gym_mocks.resources import ResourcesServer
@@ -106,4 +107,35 @@ class Shop(ResourcesServer):
 @pytest.mark.parametrize(("needs", "verdict"), [("size", Verdict.FAIL), ("one", Verdict.PASS), ("shoes", Verdict.PASS)])
 def test_an_argument_that_each_call_needs_is_told_from_one_that_some_need(needs: str, verdict: Verdict) -> None:
     [finding] = found_by("drift-argument-refused", Shop(needs), rows_of(Shop(needs)))
+    assert finding.verdict is verdict, finding.actual
+
+
+class Wishes(BaseModel):
+    """How it is sent."""
+
+    wrap: Literal["paper", "box"] = "paper"
+    fast: bool = False
+
+
+class Post(ResourcesServer):
+    """Rows offer two wrappings within an object; it has run out of one that it `lacks`."""
+
+    def __init__(self, lacks: str) -> None:
+        def send(to: str, wishes: Wishes) -> dict[str, Any]:
+            return {"sent": to, "wishes": wishes.model_dump()}
+
+        super().__init__("post", tools=[send], verify=lambda: 0.0)
+        del self.handlers["GET", "/openapi.json"]
+        self.taken = {"paper", "box"} - {lacks}
+
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
+        match json_body(request):
+            case {"to": str(), "wishes": {"wrap": str(wrap)}} if wrap not in self.taken:
+                raise HttpRefusal(422, "wrap it otherwise")
+        return await super()._call_tool(request)
+
+
+@pytest.mark.parametrize(("lacks", "verdict"), [("box", Verdict.FAIL), ("", Verdict.PASS)])
+def test_a_member_within_an_object_that_is_refused_is_told(lacks: str, verdict: Verdict) -> None:
+    [finding] = found_by("drift-argument-refused", Post(lacks), rows_of(Post(lacks)))
     assert finding.verdict is verdict, finding.actual

@@ -117,7 +117,8 @@ async def drift_argument_refused(trial: Trial, subject: Any) -> None:
     enums, patterns, formats, required and nested arguments are compared; where the schemas cannot decide, the live
     server does.
 
-    If the server has no schema of the tool, it is asked about each argument and its values. An answer counts as a
+    If the server has no schema of the tool, it is asked about each argument and its values, and about enums within an
+    object. An answer counts as a
     refusal, whatever its status, if its wording is that of the answer to an invented argument or a wrong value, apart
     from the name or the value itself, and another call is accepted. A recorded call that is refused in its own row,
     after the calls before it, counts too; so does an argument that no row offers, if the server asks for it as for a

@@ -8,7 +8,7 @@ have other reasons, such as a state in which the call is impossible.
 import json
 import re
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from itertools import islice
 from typing import Any, Final
@@ -28,7 +28,18 @@ from gym_conformance.session.likeness import Answer, alike
 from gym_conformance.session.refusals import says_no, says_yes
 from gym_conformance.trajectories.renaming import renamed
 from gym_conformance.trajectories.trajectory import STRANGE, Trajectory, is_linked
-from gym_schemas import Acceptance, Document, Schema, boundary_values, same, scalars, upgrade, walk, whole
+from gym_schemas import (
+    Acceptance,
+    Document,
+    Schema,
+    boundary_values,
+    properties_of,
+    same,
+    scalars,
+    upgrade,
+    walk,
+    whole,
+)
 from gym_schemas.json_values import type_of
 
 #: Words for something that does not exist: a lookup answers so to any value that it does not find.
@@ -124,7 +135,7 @@ async def refused_value(
     for name, node in nodes.items() if places and not told else ():
         given = [each for each in places if name in each.base and not is_linked(each.base[name])]
         argument = _Argument(places[0], elsewhere, name, node, given)
-        found = await argument.refused() or await argument.in_another_form()
+        found = await argument.refused() or await argument.in_another_form() or await _refused_within(argument)
         if found is not None:
             return found
     if smallest is None or told:
@@ -150,6 +161,35 @@ async def _lacks_unoffered(place: Place, acceptance: Acceptance, nodes: Mapping[
     ):
         return None
     return replace(found, because=f"{found.because}; with {found.argument} it is not", beside=(*found.beside, given))
+
+
+@dataclass(frozen=True)
+class _Within(Place):
+    """A place whose call is the object in one argument of another's."""
+
+    outer: str = ""
+    whole: dict[str, Any] = field(default_factory=dict)
+
+    async def ask(self, arguments: Any, row: Row | None = None) -> tuple[Any, Reply]:
+        sent, reply = await super().ask({**self.whole, self.outer: arguments}, row)
+        return sent[self.outer], reply
+
+
+async def _refused_within(argument: "_Argument") -> RefusedCall | None:
+    """The same of what an object holds that is an argument: the members that an enum lists."""
+
+    def within(place: Place) -> _Within:
+        base = place.base.get(argument.name)
+        others = {name: value for name, value in vars(place).items() if name != "base"}
+        return _Within(**others, base=base if isinstance(base, dict) else {}, outer=argument.name, whole=place.base)
+
+    for name, node in properties_of(argument.node).items() if isinstance(argument.node, dict) else ():
+        elsewhere = {row: within(place) for row, place in argument.elsewhere.items()}
+        inner = _Argument(within(argument.place), elsewhere, name, node, ())
+        if inner.closed and (found := await inner.refused()):
+            call, _ = await argument.place.ask_with(argument.name, found.call)
+            return replace(found, argument=f"{argument.name}.{name}", call=call)
+    return None
 
 
 async def _lacks_optional(places: Sequence[Place], nodes: Mapping[str, Schema]) -> RefusedCall | None:
