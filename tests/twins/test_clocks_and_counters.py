@@ -84,6 +84,36 @@ def test_what_each_call_moves_on_is_no_trace_of_a_refused_one(server: type[Ticks
     assert finding.verdict is verdict, finding.actual
 
 
+class Numbers(WithoutDocument):
+    """Each call of a tool takes the next number, as from a database's sequence, before it is refused."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.taken = Counter[str]()
+
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
+        self.taken[request.session_id] += request.path == "/add_stock"
+        return await super()._call_tool(request)
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        result = await super().call(session_id, tool, arguments)
+        return {**result, "order_id": f"A-{self.taken[session_id]}"} if tool.name == "add_stock" else result
+
+
+class NumbersPieces(Numbers):
+    """The same, and the number is that of the pieces, which are counted so."""
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        result = await super().call(session_id, tool, arguments)
+        return {**result, "pieces": self.taken[session_id]}
+
+
+@pytest.mark.parametrize(("server", "verdict"), [(Numbers, Verdict.PASS), (NumbersPieces, Verdict.FAIL)])
+def test_a_number_that_a_refused_call_uses_up_is_no_trace_of_it(server: type[Numbers], verdict: Verdict) -> None:
+    [finding] = found_by("calls-refused-harmless", server())
+    assert finding.verdict is verdict, finding.actual
+
+
 class CountsAllCalls(TicksForEachCall):
     """Each call is counted, whatever is wrong with it, and there are nine."""
 

@@ -267,9 +267,9 @@ async def calls_refused_harmless(trial: Trial, schedule: Schedule) -> None:
 
     A 4xx is a refusal. So is a 2xx that reports an error, but such a call may be a move like any other; it therefore
     counts only if later replies are as though the calls before it had never been made. An environment may count refused
-    calls: each may cost part of the reward, or one of a limited number of turns. Values that differ between two runs
-    without the refused calls are not compared. It is also a violation if a later request hangs that is answered in
-    another session without the refused call.
+    calls: each may cost part of the reward, or one of a limited number of turns, or use up the next id. Values that
+    differ between two runs without the refused calls are not compared. It is also a violation if a later request hangs
+    that is answered in another session without the refused call.
 
     Source: simple_agent/app.py (0.4.0) continues after any reply.
     """

@@ -20,7 +20,7 @@ from gym_conformance.trajectories.execute import TrajectoryRun, run, run_each
 from gym_conformance.trajectories.first import bare_reads, known
 from gym_conformance.trajectories.generate import is_read
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, values_at, varying
-from gym_conformance.trajectories.trajectory import STRANGE, Trajectory, is_linked
+from gym_conformance.trajectories.trajectory import STRANGE, Trajectory, is_linked, ways_passed
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.property import knowledge_of
 from gym_conformance.trials.solo import Solo
@@ -33,6 +33,9 @@ _PLAIN = 8
 
 #: A number of tries or turns.
 _NUMBER: Final = re.compile(r"(?<![\w.])[0-9]{1,6}(?![\w.][0-9])", re.ASCII)
+
+#: What a value is called that tells one thing from the next. A database's sequence goes on after a failed insert, too.
+_ID: Final = re.compile(r"(^|_)(id|no|number|seq|serial)$|[a-z]I[dD]$")
 
 #: Reads that are tried in the place of a refused call.
 _READS: Final = 3
@@ -69,13 +72,16 @@ async def _counted(trial: Trial, noisy: Trajectory) -> bool:
     twice as far with twice as many; or where no other tool refuses any, for another refused call, and not for one
     that is taken; where replies change as though a read had been made in its place, since each call is a turn, if
     only of those that are well formed; and where they change after many, and not after one: there are only so many
-    calls in an episode. And whatever differs where the refusals themselves count: who has three tries is told so.
+    calls in an episode. And whatever differs where the refusals themselves count: who has three tries is told so. Nor does
+    it matter which numbers things get, if nothing else differs.
     """
     if await _say_their_count(trial, noisy):
         return True
     once, twice, *runs = await _runs(trial, [noisy, noisy.repeating(noisy.noise), *[noisy.without_noise()] * _PLAIN])
     plain, mask = runs[0], varying(runs)
     found = [each for each in differences(plain, once, mask) if not each.of_time]
+    if found and _numbered_otherwise(found, noisy.without_noise()):
+        return True
     if all(each.step == VERIFY for each in found):
         return bool(found) and (
             falls(plain.reward, once.reward, twice.reward)
@@ -95,6 +101,16 @@ async def _counted(trial: Trial, noisy: Trajectory) -> bool:
     if not changed:
         return not numbers and len(noisy.noise) > 1
     return all([await _is_counter(trial, one, of_one, mask) for one, of_one in changed])
+
+
+def _numbered_otherwise(found: Iterable[Difference], plain: Trajectory) -> bool:
+    """Whether all that differs are numbers within ids: what is named so, or is passed to a later call."""
+    passed = {way[-1] for call in plain.calls for way in ways_passed(call.arguments) if way}
+    return all(
+        any(isinstance(key, str) and (key in passed or _ID.search(key)) for key in each.place[2:])
+        and _NUMBER.sub("", text(each.expected)) == _NUMBER.sub("", text(each.actual))
+        for each in found
+    )
 
 
 async def _each_costs(trial: Trial, noisy: Trajectory, plain: Outcome, once: Outcome) -> bool:

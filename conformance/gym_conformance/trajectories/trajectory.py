@@ -292,6 +292,15 @@ def is_linked(arguments: Any) -> bool:
     return any(REPLY in way for _, way in scalars(arguments))
 
 
+def ways_passed(arguments: Any) -> Iterator[Way]:
+    """Where the values that the arguments refer to stand in their replies."""
+    if _refers(arguments):
+        yield tuple(arguments[REPLY]["path"])
+    elif isinstance(arguments, dict | list):
+        for inner in arguments.values() if isinstance(arguments, dict) else arguments:
+            yield from ways_passed(inner)
+
+
 def needs_from(arguments: Any, call: int) -> bool:
     """Whether the arguments refer to that call, or to a later one of the same trajectory."""
     return any(way[-2:] == (REPLY, "call") and value >= call for value, way in scalars(arguments))
