@@ -23,7 +23,7 @@ def gym(request: pytest.FixtureRequest) -> Iterator[tuple[MockGym, list[bytes]]]
     with stock(request.param) as (gym, rows, rollouts):
         policy = replayed(rollouts)
         bodies = []
-        for number in range(1000):
+        for number in range(300):
             row = rows[number % len(rows)]
             gym.policy.bind(f"rollout-{number}", policy)
             params = row["responses_create_params"] | {"model": f"rollout-{number}"}
@@ -32,7 +32,7 @@ def gym(request: pytest.FixtureRequest) -> Iterator[tuple[MockGym, list[bytes]]]
 
 
 @pytest.mark.parametrize(
-    ("gym", "count", "parallel"), [(STATELESS, 100, 20), (STATEFUL, 100, 20), (STATEFUL, 1000, 256)], indirect=["gym"]
+    ("gym", "count", "parallel"), [(STATELESS, 100, 20), (STATEFUL, 100, 20), (STATEFUL, 300, 256)], indirect=["gym"]
 )
 def test_every_rollout_earns_one(gym: tuple[MockGym, list[bytes]], count: int, parallel: int) -> None:
     mocks, bodies = gym
