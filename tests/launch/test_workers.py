@@ -62,6 +62,6 @@ def test_state_of_one_process_is_found_and_said_to_be_it(pytester: pytest.Pytest
 
     pytester.makepyfile(fine=FINE)
     given = ["--gym-env=fine:app", f"--gym-data={DATA}", "-k", "isolation-two-clients", "--gym-profile=smoke"]
-    run = pytester.runpytest_subprocess(*given, "--gym-workers", "3", timeout=300)
+    run = pytester.runpytest_subprocess(*given, "--gym-workers", "2", timeout=300)
     assert run.ret == pytest.ExitCode.TESTS_FAILED
     run.stdout.fnmatch_lines(["*in the memory of one process*"])
