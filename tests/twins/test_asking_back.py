@@ -42,8 +42,8 @@ class Folder:
 def folders(fault: str = "") -> ResourcesServer:
     """One that keeps files.
 
-    Faults: all sessions of a row have the same files, or all sessions have and replace them, one reads a file of a size only once, or each of five threads keeps
-    what it saw first.
+    Faults: all sessions of a row have the same files, or all sessions have and replace them, one reads a file of a size
+    only once, or each of five threads keeps what it saw first.
     """
     shared: dict[str, dict[str, str]] = {}
 

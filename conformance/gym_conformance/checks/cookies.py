@@ -125,7 +125,8 @@ async def cookie_replacing_client(trial: Trial, _: object) -> None:
 async def cookie_keeping_client(trial: Trial, _: object) -> None:
     """Runs a recorded rollout's calls and verify with the seed's cookie only, and again as a client that keeps every cookie.
 
-    If none is recorded, calls are made that the tools are known to accept, as in other checks of cookies. State must not travel in the cookie, and the id must not change along the way.
+    If none is recorded, calls are made that the tools are known to accept, as in other checks of cookies. State must not
+    travel in the cookie, and the id must not change along the way.
 
     Source: verifiers/v1/tasksets/nemo_gym/taskset.py (verifiers 0.4.0) takes the cookie once, at the seed.
     """

@@ -84,7 +84,7 @@ async def seed_reads_row(trial: Trial, _: object) -> None:
     if earned is None:
         return
     shown = _text_of_another(rows, outcomes) if _of_one_row(trial.gym.rows, outcomes) else None
-    if not earned[1:] and shown is None:
+    if len(earned) <= 1 and shown is None:
         raise NotApplicable(
             f"all that was tried earns {''.join(earned) or 'nothing'}, and no reply holds a text of a row"
         )

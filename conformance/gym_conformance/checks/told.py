@@ -37,9 +37,10 @@ async def isolation_told(trial: Trial, schedule: Schedule) -> None:
     """Gives two sessions words of their own, in the free texts of their calls and rows, and looks for each one's words in the other's replies.
 
     They run one after the other and side by side, on one row and on two; the second also asks for what the first was
-    given, by its ids and cursors, and what it has written, by its names. If a tool runs programs, one sets a name, and the other prints it. Then four sessions do the same at the same time, step by step. No reply may contain a
-    word that its session did not send. Nothing is compared, so noise or a growing store cannot hide a leak, and the
-    words are drawn from so many that none appears by accident.
+    given, by its ids and cursors, and what it has written, by its names. If a tool runs programs, one sets a name, and
+    the other prints it. Then four sessions do the same at the same time, step by step. No reply may contain a word that
+    its session did not send. Nothing is compared, so noise or a growing store cannot hide a leak, and the words are
+    drawn from so many that none appears by accident.
 
     Nor may a fresh session find what another was given under a counted id that is new each time, such as `job-964`, if
     the server refuses an id that nobody was given.
