@@ -149,7 +149,7 @@ class Driver:
         return driven
 
     async def burst(self, watched: int, count: int) -> Strayed | None:
-        """Run a few episodes one after the other in each of `in_flight` workers.
+        """Run a few episodes for each of `in_flight` workers; each takes the next as soon as it is free, as in `drive`.
 
         Returns:
             The first stray run among `count` runs of the watched episode, which are chosen beforehand.
@@ -159,13 +159,15 @@ class Driver:
         chosen = set(sample(places, min(count, len(places))))
         found: list[Strayed] = []
 
-        async def one_place(first: int) -> None:
-            for place in range(first, len(turns), self.in_flight):
-                strayed = await self._episode(*turns[place])
+        left = iter(enumerate(turns))
+
+        async def worker() -> None:
+            for place, turn in left:
+                strayed = await self._episode(*turn)
                 if strayed and place in chosen:
                     found.append(strayed)
 
-        await asyncio.gather(*map(one_place, range(self.in_flight)))
+        await asyncio.gather(*(worker() for _ in range(self.in_flight)))
         return found[0] if found else None
 
     async def _one_after_the_other(self, end: float) -> None:
