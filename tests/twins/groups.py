@@ -64,6 +64,6 @@ class Counting(Grouped):
 
 
 TWINS: tuple[Twin, ...] = (
-    twin("scores groups of numbered rollouts", "verify-in-groups", Numbered, timeout=2.0),
-    twin("counts the members of a group", "verify-in-groups verify-group-again", Counting, timeout=2.0),
+    twin("scores groups of numbered rollouts", "verify-in-groups", Numbered),
+    twin("counts the members of a group", "verify-in-groups verify-group-again", Counting),
 )
