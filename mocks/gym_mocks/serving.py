@@ -121,6 +121,7 @@ class Host:
             log_level="critical",
             access_log=False,
             ws="none",
+            proxy_headers=False,
             timeout_keep_alive=30,  # nemo-gym's own; longer than its client's 15 s
             backlog=BACKLOG,
         )

@@ -18,7 +18,7 @@ from gym_conformance.session.channel import Channel, NoRoom
 from gym_conformance.session.contracts import CookieHabit, Session
 from gym_conformance.session.exchange import Exchange, Reply, reply_of
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome
-from gym_conformance.trajectories.trajectory import Schedule, Trajectory, resolve
+from gym_conformance.trajectories.trajectory import Schedule, Trajectory, is_linked, resolve
 from gym_schemas import admits
 
 T = TypeVar("T")
@@ -131,6 +131,8 @@ class TrajectoryRun:
 
     def arguments(self, call: Call) -> Any:
         """A call's arguments with references resolved; their stand-ins if the tool's schema rejects the values."""
+        if not is_linked(call.arguments):
+            return call.arguments
         resolved, stand_ins = resolve(call.arguments, self.replies, self.others), resolve(call.arguments, [])
         if resolved == stand_ins:
             return resolved
