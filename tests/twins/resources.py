@@ -47,7 +47,7 @@ class SearchesAllSessions(ReferenceServer):
     """A seed looks through all sessions, which takes a while once there are many."""
 
     async def seed(self, session_id: str, row: Json) -> Json:
-        await asyncio.sleep(1.2 if len(self.sessions) > 119 else 0.0)
+        await asyncio.sleep(2.5 if len(self.sessions) > 119 else 0.0)
         return await super().seed(session_id, row)
 
 
