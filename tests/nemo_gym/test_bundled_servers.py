@@ -23,6 +23,9 @@ pytestmark = pytest.mark.nemo_gym
 #: A few trajectories of each property: enough to see a false alarm.
 SOME = Profile("bundled", 16, 0.4, derandomize=True)
 
+#: Servers with so many tools that all checks take minutes, and what they are judged by here: `tox -e sweep-0.4.0` has the rest.
+LARGE = {"workplace_assistant": {"drift", "tool"}}
+
 PAGE = Path(__file__).parents[2] / "docs" / "bundled-servers.md"
 
 
@@ -33,6 +36,7 @@ def _table(heading: str) -> list[list[str]]:
     return [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 
+SECTIONS = {check.section for check in CHECKS}
 PROPERTIES = {check.id for check in CHECKS if check.attempt}
 KINDS = {row[0]: row[1] for row in _table("Servers")}
 FINDINGS = [(row[0], row[1], row[2]) for row in _table("Findings")]
@@ -49,10 +53,11 @@ def test_findings_are_those_that_were_read(name: str, real_server: Callable[[str
     assert version("nemo-gym") == "0.4.0", "the table is for this version"
     server = real_server(name)
     with Run(server.url, Options(timeout=20, profile=SOME), load([server.rows])) as run:
-        findings = [finding for check in CHECKS for finding in run.judge(check)]
+        checks = [check for check in CHECKS if check.section in LARGE.get(name, SECTIONS)]
+        findings = [finding for check in checks for finding in run.judge(check)]
         kind = run.target()["kind"]
     found = {(f.check, f.verdict.value) for f in findings if f.told}
     assert kind == KINDS[name]
     assert found <= listed(name, kind)
-    missed = {check for check, _ in listed(name, kind) - found}
+    missed = {check for check, _ in listed(name, kind) - found} & {check.id for check in checks}
     assert missed <= PROPERTIES, "a handful of trajectories may miss what a property found; all else is found each time"
