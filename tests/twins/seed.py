@@ -21,7 +21,7 @@ AFTER_VERIFY = """verify-degenerate verify-malformed-calls verify-framework-type
     verify-malformed verify-unfinished repeat-recorded repeat-declares-stateless repeat-compressed reward-form reward-extra-read
     reward-claim resources-loop-free resources-reward-kept metrics-shape metrics-order seed-reads-row
     calibration-gold calibration-floor calibration-swap calibration-pressed calibration-strict calibration-deeds
-    calibration-odd calibration-separates verify-failure-kind"""
+    calibration-odd calibration-separates verify-failure-kind verify-long-rollout"""
 NEED_COOKIE = "cookie-sent-again cookie-tampered cookie-unsigned-id cookie-signing-key cookie-foreign"
 
 

@@ -10,6 +10,7 @@ from gym_conformance.findings import Cause, Verdict
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.wire import HttpReply, HttpRequest
 from tests.twins.judging import found_by
+from tests.twins.verify import reward
 
 
 class TakesLittle(ReferenceServer):
@@ -33,6 +34,11 @@ class CutsReplies(ReferenceServer):
 def test_a_long_text_is_laid_to_its_length(server: type[ReferenceServer], likely: str) -> None:
     [failed, *_] = [one for one in found_by("verify-degenerate", server()) if one.verdict is Verdict.FAIL]
     assert likely in failed.hint
+
+
+def test_an_empty_object_for_a_reward_may_be_a_promise() -> None:
+    [failed, *_] = [one for one in found_by("verify-reward-finite", reward({})()) if one.verdict is Verdict.FAIL]
+    assert "await" in failed.hint
 
 
 class OpensAnotherOnRefusal(ReferenceServer):

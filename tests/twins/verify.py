@@ -183,9 +183,9 @@ def output(edit: Callable[[Json], Json]) -> Callable[[], ASGIApp]:
     return edited("/verify", edit_reply)
 
 
-def half_precision(item: Json) -> Json:
+def four_places(item: Json) -> Json:
     probs = item.get("generation_log_probs")
-    return item | {"generation_log_probs": [round(value, 1) for value in probs]} if probs else item
+    return item | {"generation_log_probs": [round(value, 4) for value in probs]} if probs else item
 
 
 def no_summaries(item: Json) -> Json:
@@ -230,6 +230,15 @@ class DecodesPieces(ReferenceServer):
     async def dispatch(self, request: HttpRequest) -> HttpReply:
         pieces = (request.body[at : at + _PIECE].decode(errors="replace") for at in range(0, len(request.body), _PIECE))
         return await super().dispatch(replace(request, body="".join(pieces).encode()))
+
+
+class TakesAMegabyte(ReferenceServer):
+    """Refuses larger bodies with a status of its own, as Django does from 2.5 MB on."""
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        if len(request.body) > 1 << 20:
+            return HttpReply(400, b"{}")
+        return await super().dispatch(request)
 
 
 class ReadsLatin1(ReferenceServer):
@@ -303,12 +312,13 @@ TWINS: tuple[Twin, ...] = (
     twin("echo without the request", "verify-echoes", edited("/verify", without("responses_create_params"))),
     twin("a length in characters", "verify-degenerate verify-echoes", changed("/verify", length_in_characters)),
     twin("a body that is decoded piece by piece", "verify-echoes", DecodesPieces),
+    twin("a body may have a megabyte", "verify-long-rollout", TakesAMegabyte),
     twin("a body that is read as Latin-1", "verify-echoes", ReadsLatin1),
     twin("echo without the reasoning", "verify-echoes", output(no_summaries)),
     twin("an empty object is echoed as a list", "verify-echoes verify-keeps-row-fields", edited("/verify", arrays)),
     twin("integers are echoed as floats", "verify-keeps-row-fields", edited("/verify", floats)),
     twin("echo without token fields", "verify-echoes-tokens", output(without(*TOKENS))),
-    twin("log probabilities rounded", "verify-echoes-tokens", output(half_precision)),
+    twin("log probabilities rounded", "verify-echoes-tokens", output(four_places)),
     twin("row fields dropped", "verify-keeps-row-fields", edited("/verify", without("gym_conformance_extra"))),
     twin(
         "reward clipped",

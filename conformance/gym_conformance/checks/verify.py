@@ -21,6 +21,7 @@ from gym_conformance.contract.policy_output import (
     function_call,
     message,
     response,
+    turns_with_tokens,
 )
 from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies
 from gym_conformance.contract.statuses import is_error, is_success
@@ -29,6 +30,8 @@ from gym_conformance.grouping import first_of_each
 from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.refusals import places
+from gym_conformance.session.server_fault import Fault, NotSent, ServerFault
+from gym_conformance.session.unserved import NO_SUCH_TOOL
 from gym_conformance.trajectories.renaming import own
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
@@ -141,6 +144,34 @@ _TOO_LONG = (
     "The scorer parses the number or the JSON without catching errors: int() raises a ValueError above 4,300 digits, and "
     "json a RecursionError if it is nested too deeply. An answer that cannot be parsed is a wrong answer."
 )
+
+
+@check(
+    "verify-long-rollout",
+    "verify SHOULD score a long rollout with all its tokens",
+    why="each turn brings the ids of all tokens before it, so long rollouts are megabytes; those that are refused are never learned from.",
+    needs=[RESOURCES_SERVER, SCORE],
+)
+async def verify_long_rollout(trial: Trial, _: object) -> None:
+    """Verifies twenty turns, each with the ids of all tokens before it: three megabytes.
+
+    Not applicable if the same turns with few tokens are not scored either, or if the server is too slow for so many.
+
+    Our inference. NeMo RL and verl read the ids from verify's echo, and NeMo Gym's own servers limit no body (0.4.0);
+    but other frameworks do so by default: Express 100 KB, aiohttp, Fastify and nginx 1 MB, axum 2 MB, Django 2.5 MB.
+    """
+    if not is_success((await trial.verify_fresh(response([*turns_with_tokens(NO_SUCH_TOOL, 1)]))).status):
+        raise NotApplicable("the same turns with few tokens are not scored either; see verify-degenerate")
+    trial.channel.exchanges.clear()
+    try:
+        reply = await trial.verify_fresh(response([*turns_with_tokens(NO_SUCH_TOOL, 900)]))
+    except NotSent as too_large:
+        raise NotApplicable(str(too_large)) from None
+    except ServerFault as fault:
+        if fault.fault is Fault.HANG:
+            raise NotApplicable("three megabytes take it too long") from None
+        raise
+    expect_success(reply, "The framework, or a proxy before it, limits the size of a body: raise the limit.")
 
 
 @check(

@@ -4,7 +4,7 @@ Source: `NeMoGymResponse` in nemo_gym/openai_utils.py (0.4.0); the degenerate fo
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -13,9 +13,10 @@ from gym_conformance.contract.endpoints import TOKEN_FIELDS
 
 Item = dict[str, Any]
 
-#: Values that no server computes by chance: an echo that contains them is genuine.
+#: Values that no server computes by chance: an echo that contains them is genuine. 32 bits hold the probabilities exactly,
+#: so that only one that is rounded further comes back changed.
 TOKEN_SENTINEL: Final[dict[str, Any]] = dict(
-    zip(TOKEN_FIELDS, ([151644, 872, 198], [9707, 11, 1879, 0], [-0.125, -1.5, -2.25, -0.0625]), strict=True)
+    zip(TOKEN_FIELDS, ([151644, 872, 198], [9707, 11, 1879, 0], [-0.0009765625, -1.5, -2.25, -0.0625]), strict=True)
 )
 
 
@@ -286,3 +287,12 @@ REPLACED_SURROGATE: Final = Degenerate("text with U+FFFD", (message("before\ufff
 def with_tokens(item: Item) -> Item:
     """The item as a training policy returns it."""
     return item | TOKEN_SENTINEL
+
+
+def turns_with_tokens(tool: str, times: int) -> Iterator[Item]:
+    """Twenty calls of a tool, each with the ids of all tokens before it, and a message: three megabytes if `times` is 900."""
+    for turn in range(1, 21):
+        ids = TOKEN_SENTINEL["prompt_token_ids"] * (times * turn)
+        yield with_tokens(function_call(tool, "{}", f"call_{turn}")) | {"prompt_token_ids": ids}
+        yield function_call_output("{}", f"call_{turn}")
+    yield message("Done.")

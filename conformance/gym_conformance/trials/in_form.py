@@ -107,6 +107,8 @@ def _why_no_number(reply: Reply, reward: object) -> str:
         return "The reply is no JSON: it is cut off, or is written without a JSON library."
     if reward is None or isinstance(reward, float):
         return "A division by zero, or a score that was never set; NaN becomes null in JSON."
+    if reward == {}:
+        return "In JavaScript, an empty object may be a promise: await the score."
     return "The score is converted to another type, such as text: return float(score)."
 
 
