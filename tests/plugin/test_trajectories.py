@@ -10,7 +10,7 @@ import pytest
 from gym_mocks.reference import DATA
 from gym_mocks.wire.client import ASGIApp
 from tests.plugin.apps import read_report
-from tests.twins.properties import CurrentSession, OrderLeaks, RefusesNull
+from tests.twins.properties import CurrentSession, OneCountForAll, RefusesNull
 
 pytest_plugins = ["pytester"]
 
@@ -47,7 +47,7 @@ def test_a_race_is_replayed_until_it_comes_again(pytester: pytest.Pytester, serv
 
 
 def test_a_report_holds_the_shortest_trajectory(pytester: pytest.Pytester, serving: Serving) -> None:
-    url = serving(OrderLeaks())
+    url = serving(OneCountForAll())
     arguments = ("gym/isolation::isolation-interleaved", "--gym-profile=ci", "--gym-seed=1", "--gym-report=r.json")
     _failing(pytester, url, *arguments)
     steps = read_report(pytester.path / "r.json")["isolation-interleaved"]["trajectory"]

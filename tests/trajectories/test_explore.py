@@ -5,11 +5,14 @@ import math
 import time
 import warnings
 
+import pytest
 from hypothesis import assume
 from hypothesis import strategies as st
 
+from gym_conformance.trajectories import explore as explore_module
+from gym_conformance.trajectories import profiles
 from gym_conformance.trajectories.explore import explore
-from gym_conformance.trajectories.profiles import USUAL
+from gym_conformance.trajectories.profiles import USUAL, Profile, Search
 
 
 @st.composite
@@ -60,3 +63,20 @@ def test_draws_that_come_to_no_example_take_no_longer_than_a_search_may() -> Non
 
     assert found.tried == 0
     assert found.cut_short
+
+
+@pytest.mark.parametrize(("busy", "seconds"), [(1.0, 0.2), (4.0, 0.8), (1000.0, 2.0)])
+def test_a_search_on_a_busy_machine_goes_on_for_longer(
+    monkeypatch: pytest.MonkeyPatch, busy: float, seconds: float
+) -> None:
+    """Within its patience, which is ten times its seconds."""
+    monkeypatch.setattr(explore_module, "slowdown", lambda _: busy)
+    monkeypatch.setattr(profiles, "LEAST_PATIENCE", 0.0)
+
+    async def holds(_: int) -> None:
+        await asyncio.sleep(0.01)
+
+    search = Search(Profile("tests", 10_000, 0.2))
+    found = asyncio.run(explore("busy", st.integers(), holds, search, AssertionError))
+
+    assert seconds <= found.seconds < seconds + 1.0

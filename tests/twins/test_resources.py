@@ -140,7 +140,7 @@ class Another:
 def _latency(monkeypatch: pytest.MonkeyPatch, launched: Launched | None = None, slowdown: float = 1.0) -> Finding:
     """What is told of a server that becomes slow once it was looked at."""
     monkeypatch.setattr(wearing_out, "_REST", 0.0)
-    monkeypatch.setattr(wearing_out, "_slowdown", lambda: slowdown)
+    monkeypatch.setattr(wearing_out, "slowdown", lambda _: slowdown)
     with running(server := SlowerFromNowOn(), launched=launched or Launched()) as run:
         run.judge(resources_loop_free)
         server.slow = True

@@ -1,7 +1,6 @@
 """What a server can no longer do, or no longer as fast, after some hundred sessions."""
 
 import asyncio
-import time
 from dataclasses import dataclass
 
 from gym_conformance.contract.statuses import is_success
@@ -10,6 +9,7 @@ from gym_conformance.gym_under_test import Gym
 from gym_conformance.options import is_here
 from gym_conformance.session.channel import Channel, NoMoreSessions
 from gym_conformance.session.exchange import Reply, reply_of
+from gym_conformance.session.process import slowdown
 from gym_conformance.trajectories.before_and_after import Played, play
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import Violation
@@ -29,7 +29,7 @@ _TIMES, _MORE = 4.0, 0.1
 #: Sessions of which the fastest counts: a machine is seldom busy during all of them.
 _RUNS = 5
 
-#: Seconds of a processor that show what share of one is free: longer than a scheduler's turn.
+#: Seconds of a processor that show what share of one is free.
 _COMPUTING = 0.1
 
 #: Seconds between them: jobs of earlier sessions may end, and a limit of so many requests a second lets some through again.
@@ -149,7 +149,7 @@ async def _fastest(gym: Gym, channel: Channel, first: Played, limit: float) -> _
             return None
         if now.seconds <= limit:
             return _Pace(now.seconds)
-        paces.append(_Pace(now.seconds, _slowdown()))
+        paces.append(_Pace(now.seconds, slowdown(_COMPUTING)))
     return min(paces, key=lambda pace: pace.alone)
 
 
@@ -160,11 +160,3 @@ async def _may_be_busy(trial: Trial, first: Played, now: _Pace) -> bool:
             there = await _fastest(fresh, Channel(fresh.endpoint), first, now.alone / 2)
             return there is None or there.alone > now.alone / 2
     return not is_here(trial.gym.endpoint.url)
-
-
-def _slowdown() -> float:
-    """How many times as long as alone a computation takes here and now, at least 1."""
-    began, computed = time.perf_counter(), time.thread_time()
-    while (spent := time.thread_time() - computed) < _COMPUTING:
-        sum(range(1000))
-    return max(1.0, (time.perf_counter() - began) / spent)

@@ -1,6 +1,7 @@
-"""Resource usage of a process on this machine, seen from outside."""
+"""Resource usage on this machine: of a process, seen from outside, and how busy all others keep it."""
 
 import resource
+import time
 from dataclasses import dataclass
 from typing import Final
 
@@ -52,3 +53,15 @@ def census(pid: int) -> Census:
         return Census(memory, len(children), process.num_threads(), process.num_fds())
     except psutil.Error as error:
         raise ProcessLookupError(str(error)) from None
+
+
+def slowdown(seconds: float) -> float:
+    """How many times as long as alone a computation takes here and now, at least 1.
+
+    Args:
+        seconds: of a processor; a tenth is longer than a scheduler's turn.
+    """
+    began, computed = time.perf_counter(), time.thread_time()
+    while (spent := time.thread_time() - computed) < seconds:
+        sum(range(1000))
+    return max(1.0, (time.perf_counter() - began) / spent)

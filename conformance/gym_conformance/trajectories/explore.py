@@ -20,6 +20,7 @@ from hypothesis.errors import Flaky, Unsatisfiable
 from hypothesis.statistics import collector, describe_statistics
 from hypothesis.strategies import SearchStrategy
 
+from gym_conformance.session.process import slowdown
 from gym_conformance.trajectories.profiles import Profile, Search
 
 E = TypeVar("E")
@@ -27,6 +28,9 @@ E = TypeVar("E")
 
 #: Seconds for shrinking an example, however short the search.
 _SHRINKING = 3.0
+
+#: The share of a search's seconds that finds out how busy the machine is, and the most seconds.
+_ASKING, _MOST_ASKING = 0.1, 0.1
 
 
 @dataclass
@@ -117,7 +121,10 @@ async def explore(
 
 @dataclass
 class _Course:
-    """How long a search continues: until `end`, longer if its floor is not reached, but never beyond `until`."""
+    """How long a search continues: until `end`, longer if its floor is not reached, but never beyond `until`.
+
+    Where other work keeps the machine busy, `end` is put off once, so that as much is tried as on an idle one.
+    """
 
     found: Found[Any]
     profile: Profile
@@ -126,6 +133,7 @@ class _Course:
     end: float = math.inf
     over: bool = False
     looked: bool = False
+    put_off: bool = False
 
     def ensure_time(self) -> None:
         """End the search if its time is over; called before each draw too, as a huge schema may yield few examples."""
@@ -135,12 +143,20 @@ class _Course:
         ):  # the first draw builds the strategies, which is not part of the search
             self.end = now + self.profile.seconds
         self.looked = True
+        if now > self.end and self.found.failure is None and not self.put_off:
+            self.put_off = True
+            self.end += self._lost()
         short = self.found.failure is None and self.found.tried < self.profile.floor
         settled = self.found.failure is None and not short and self.enough()
         longer = short * (self.profile.patience - self.profile.seconds)
         if settled or self.over or now > min(self.end + longer, self.until):
             self.found.cut_short = short
             raise _Enough
+
+    def _lost(self) -> float:
+        """The seconds of the search that other work on the machine has taken, and no more than its patience."""
+        seconds = self.profile.seconds
+        return min(seconds * (slowdown(min(_ASKING * seconds, _MOST_ASKING)) - 1), self.profile.patience - seconds)
 
 
 async def _await(work: Awaitable[None]) -> None:
