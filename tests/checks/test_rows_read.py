@@ -89,6 +89,30 @@ def test_a_map_that_all_rows_share_is_no_row_of_another(kept: bool) -> None:
     assert finding.verdict is (Verdict.FAIL if kept else Verdict.NOT_APPLICABLE), finding
 
 
+@pytest.mark.parametrize("prompt", ["Leave main alone.", "Leave all else alone."])
+def test_a_word_of_the_servers_own_that_several_rows_speak_of_is_no_rows(prompt: str) -> None:
+    """Whatever the row, a session begins on the branch main: only the second row's goal names it, as does each prompt or tool."""
+
+    def get_status() -> dict[str, str]:
+        return {"branch": "main"}
+
+    def commit(state: list[str], branch: str) -> str:
+        """Commits to a branch, such as main."""
+        state.append(branch)
+        return "done"
+
+    def verify(state: list[str], row: Question) -> float:
+        return float(state == [f"{row.answer} 2"])
+
+    server = ResourcesServer("branches", tools=[get_status, commit], verify=verify, state=list)
+    rows = [
+        {"responses_create_params": {"input": prompt, "tools": server.declarations}, "answer": branch}
+        for branch in ("fix-7", "main", "release")
+    ]
+    [finding] = judge(server, "seed-reads-row", rows)
+    assert finding.verdict is Verdict.NOT_APPLICABLE, finding
+
+
 class Failing(ResourcesServer):
     """A verify that fails says so, without a reward."""
 

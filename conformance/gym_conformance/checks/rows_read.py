@@ -178,13 +178,18 @@ def _drawn(outcomes: Sequence[Outcome], by_chance: frozenset[Place]) -> bool:
 
 
 def _text_of_another(rows: Sequence[Row], outcomes: Sequence[Outcome]) -> str | None:
-    """A text that one row alone has, in the replies of a session that was seeded with another."""
+    """A text that one row alone has, in the replies of a session that was seeded with another.
+
+    What several rows speak of, in their prompts and tools too, may be the server's own word, such as a branch called main.
+    """
     has = [{value for _, value in named_values(own(row)) if isinstance(value, str)} for row in rows]
+    written = [json.dumps(row.data, ensure_ascii=False) for row in rows]
     for at, outcome in enumerate(outcomes):
         said = json.dumps([step.body for step in outcome.calls], ensure_ascii=False)
-        others = set[str]().union(*has[:at], *has[at + 1 :]) - has[at]
-        if found := next((text for text in sorted(others) if len(text) >= _TELLING and text in said), None):
-            return found
+        others = sorted(set[str]().union(*has) - has[at])
+        found = (text for text in others if len(text) >= _TELLING and text in said)
+        if shown := next((text for text in found if sum(text in row for row in written) == 1), None):
+            return shown
     return None
 
 
