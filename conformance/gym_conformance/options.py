@@ -171,7 +171,7 @@ def _option(
 
 def _profiles() -> str:
     said = (f"`{each.name}` {each.examples:,}, or {each.seconds:g} s" for each in PROFILES.values())
-    return f"for each property: {', '.join(said)}; `ci` tries the same ones in every run"
+    return f"for each property: {', '.join(said)}; longer where other work keeps the machine busy; `ci` tries the same ones in every run"
 
 
 @dataclass(frozen=True)
