@@ -7,10 +7,12 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel
 
+from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Verdict
 from gym_mocks.resources import ResourcesServer
 from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest, json_body
 from tests.twins.judging import found_by
+from tests.twins.twin import rollout_of
 from tests.twins.unrecorded import rows_of
 
 
@@ -118,18 +120,23 @@ class Wishes(BaseModel):
 
 
 class Post(ResourcesServer):
-    """Rows offer two wrappings within an object; it has run out of one that it `lacks`."""
+    """Rows offer two wrappings within an object; it has run out of one that it `lacks`, and may ask `how_fast`, too."""
 
-    def __init__(self, lacks: str) -> None:
+    def __init__(self, lacks: str = "", *, how_fast: bool = False) -> None:
         def send(to: str, wishes: Wishes) -> dict[str, Any]:
             return {"sent": to, "wishes": wishes.model_dump()}
 
         super().__init__("post", tools=[send], verify=lambda: 0.0)
         del self.handlers["GET", "/openapi.json"]
         self.taken = {"paper", "box"} - {lacks}
+        self.how_fast = how_fast
 
     async def _call_tool(self, request: HttpRequest) -> HttpReply:
         match json_body(request):
+            case {"to": str(), "wishes": {**wishes}} if self.how_fast and "fast" not in wishes:
+                raise HttpRefusal(422, "missing fast")
+            case {"wishes": _} as sent if "to" not in sent:
+                raise HttpRefusal(422, "missing to")
             case {"to": str(), "wishes": {"wrap": str(wrap)}} if wrap not in self.taken:
                 raise HttpRefusal(422, "wrap it otherwise")
         return await super()._call_tool(request)
@@ -138,4 +145,15 @@ class Post(ResourcesServer):
 @pytest.mark.parametrize(("lacks", "verdict"), [("box", Verdict.FAIL), ("", Verdict.PASS)])
 def test_a_member_within_an_object_that_is_refused_is_told(lacks: str, verdict: Verdict) -> None:
     [finding] = found_by("drift-argument-refused", Post(lacks), rows_of(Post(lacks)))
+    assert finding.verdict is verdict, finding.actual
+
+
+@pytest.mark.parametrize(("how_fast", "verdict"), [(True, Verdict.FAIL), (False, Verdict.PASS)])
+def test_a_recorded_call_that_lacks_what_its_object_may_leave_out_is_told(*, how_fast: bool, verdict: Verdict) -> None:
+    """Though other rollouts, which give it there, are answered."""
+    rows = rows_of(Post()).rows
+    wishes: tuple[dict[str, Any], ...] = ({"wrap": "box"}, {"wrap": "box", "fast": True})
+    calls = [("send", {"to": "me", "wishes": each}, {"sent": "me"}) for each in wishes]
+    rollouts = tuple(rollout_of(row, call, reward=1.0) for row, call in zip(rows, calls, strict=True))
+    [finding] = found_by("drift-argument-refused", Post(how_fast=how_fast), Dataset(rows, rollouts, len(rows)))
     assert finding.verdict is verdict, finding.actual

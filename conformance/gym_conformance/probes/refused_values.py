@@ -245,7 +245,7 @@ async def _refused_in_place(
 async def _says_nothing(place: Place, places: Sequence[Place], name: str, nodes: Mapping[str, Schema]) -> bool:
     """Whether what is said of an argument shows nothing, since calls without it are accepted, or it is no text that is meant."""
     if name not in place.base:
-        without = [each for each in places if name not in each.base][:_FIXES]
+        without = [each for each in places if f'"{name}":' not in json.dumps(each.base)][:_FIXES]
         return any([says_yes((await each.ask(each.base))[1]) for each in without])
 
     others = dict.fromkeys(text for each in places if isinstance(text := each.base.get(name), str))
