@@ -43,7 +43,7 @@ from tests.twins.judging import found_by, judge, running
 from tests.twins.properties import CountsForAll, LosesUpdates, TwoCopies, WritesLater
 from tests.twins.tools import TakesBeforeItReads
 from tests.twins.twin import Timed, Turn, dataset, items_of, rollout_of
-from tests.twins.unrecorded import Reading, rows_of
+from tests.twins.unrecorded import FindsNoSession, Reading, rows_of
 
 Json = dict[str, Any]
 
@@ -1073,3 +1073,9 @@ def test_which_numbers_there_are_may_depend_on_the_row(tried: bool) -> None:
     rollouts = tuple(rollout_of(row, ("bid", {"lot": 1, "amount": amount}, said)) for row, amount, said in low + bids)
     found = found_by("drift-argument-refused", Auction(), replace(data, rows=rows, rollouts=rollouts))
     assert worst(found) is not Verdict.FAIL, [each.actual for each in found]
+
+
+def test_a_session_that_is_found_may_refuse_each_call_in_the_same_words() -> None:
+    server = FindsNoSession(without_cookie=True)
+    [finding] = found_by("calls-reach-session", server, rows_of(server))
+    assert finding.verdict is Verdict.PASS, finding.actual

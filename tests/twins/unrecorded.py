@@ -463,6 +463,27 @@ def library() -> ResourcesServer:
     return ResourcesServer("library", tools=[search_articles, read_article], verify=lambda: 0.0)
 
 
+class FindsNoSession(ResourcesServer):
+    """Looks for sessions where none is kept, whatever is asked for; or only where no cookie was sent."""
+
+    def __init__(self, *, without_cookie: bool = False) -> None:
+        def list_letters() -> list[str]:
+            """All letters."""
+            return []
+
+        def write_letter(to: str) -> dict[str, str]:
+            """A new letter."""
+            return {"to": to}
+
+        super().__init__("letters", tools=[list_letters, write_letter], verify=lambda: 0.0)
+        del self.handlers["GET", "/openapi.json"]
+        self.without_cookie = without_cookie
+
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
+        found = self.without_cookie and "cookie" in request.headers
+        raise HttpRefusal(400, "the post office is closed" if found else "there is no such session")
+
+
 def rows_of(server: ResourcesServer) -> Dataset:
     """Two rows with the server's tools."""
     return _rows(server)
@@ -682,6 +703,7 @@ def words_and_programs() -> Dataset:
 
 
 TWINS: tuple[Twin, ...] = (
+    twin("a session that no tool finds", "calls-reach-session", FindsNoSession, data=rows_of(FindsNoSession())),
     twin("sums are graded", "", grader, data=sums()),
     twin("a number that is none makes the reward none", "verify-unfinished", near, data=sums()),
     twin("pages that add up", "", _server, data=_data()),

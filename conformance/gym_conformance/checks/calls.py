@@ -6,7 +6,7 @@ Source: the tools of a row are what the policy is shown (`responses_create_param
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from http import HTTPStatus
@@ -20,21 +20,23 @@ from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.drift.lax import SAYS_MOST, explicit, leaves_open
 from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel
+from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Exchange, Reply, reply_of
 from gym_conformance.session.likeness import Answer, alike
-from gym_conformance.session.refusals import places
+from gym_conformance.session.refusals import places, says_no
 from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.trajectories.execute import TrajectoryRun, run, run_each
 from gym_conformance.trajectories.first import known, known_disturbed, with_bounds, with_each_tool_invalid
 from gym_conformance.trajectories.generate import disturbed, trajectories
 from gym_conformance.trajectories.outcome import Difference, Outcome, StepOutcome, differences, masked, varying
 from gym_conformance.trajectories.trajectory import STRANGE, Schedule, Trajectory, has_surrogates, without_surrogates
+from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.in_form import expect_summed
-from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE, SERVED_TOOLS, TOOLS
+from gym_conformance.trials.needs import COOKIES, RESOURCES_SERVER, SCORE, SERVED_TOOLS, TOOLS
 from gym_conformance.trials.property import alone, knowledge_of, property_check
 from gym_conformance.trials.solo import Solo
-from gym_conformance.trials.trial import Trial
+from gym_conformance.trials.trial import Trial, describe
 from gym_schemas import admits, properties_of, understood, upgrade
 
 _NEEDS = [RESOURCES_SERVER, TOOLS, SERVED_TOOLS]
@@ -49,6 +51,9 @@ _KNOWN = 2
 
 #: Tools that are named.
 _NAMED = 5
+
+#: Of so many tools at least, one answers otherwise than another.
+_TOOLS = 2
 
 #: Runs without the calls before a refused one: what differs among them is left out.
 _FORGETFUL = 3
@@ -208,6 +213,47 @@ def _with_small_numbers(row: Row, call: Call) -> Call:
         if is_number(call.arguments.get(name)) and isinstance(schema, dict) and not _SAYS_WHICH & schema.keys()
     }
     return Call(call.name, {**call.arguments, **small})
+
+
+@check(
+    "calls-reach-session",
+    "A call MUST reach the session that was seeded",
+    why="every call is refused, so that the policy learns from nothing but errors, and verify scores a session in which nothing was done.",
+    needs=[*_NEEDS, COOKIES],
+)
+async def calls_reach_session(trial: Trial, _: object) -> None:
+    """Calls each tool of a row without arguments, with the cookie and without; if one needs none, not all may be refused in the same words.
+
+    Applies only where no call of any tool has been answered without an error: then it is the session that is not found,
+    or what all tools need.
+
+    Source: simple_agent/app.py (0.4.0) sends each call with the cookies of the reply before.
+    """
+    row = next((row for row in trial.gym.rows if any(not one.parameters.get("required") for one in row.tools)), None)
+    if row is None or len(row.tools) < _TOOLS or any(map(trial.learned.answered.__contains__, _paths(row))):
+        return
+    session = await trial.open(row)
+    within = [await trial.call(session, Call(tool.name, {})) for tool in row.tools]
+    first = within[0]
+    if not says_no(first) or first.status == HTTPStatus.NOT_FOUND or not _are_equal(within):
+        return
+    without = [await trial.send(post(path, {})) for path in _paths(row)]
+    if _are_equal([*within, *without]):
+        raise Violation(
+            "a call that needs no argument is answered otherwise than all others",
+            f"{describe(first)}, to calls of all tools of {row}, with the session's cookie and without",
+            "The session is not found: it is kept in a thread, a process or a connection, its cookie is not the one that "
+            "was set, or what the tools need was not set up.",
+            Cause.LOST_SESSION,
+        )
+
+
+def _paths(row: Row) -> list[str]:
+    return [tool_path(tool.name) for tool in row.tools]
+
+
+def _are_equal(replies: Sequence[Reply]) -> bool:
+    return len({(reply.status, reply.text) for reply in replies}) == 1
 
 
 @property_check(

@@ -209,8 +209,11 @@ def refuse_made_up(row: Row, reply: Reply) -> None:
 def expect_object(reply: Reply, hint: str) -> dict[str, Any]:
     """Require a JSON object as the reply's body."""
     if not isinstance(reply.said, dict):
-        raise Violation("a JSON object", describe(reply), hint)
+        raise Violation("a JSON object", describe(reply), _ENCODING if "\ufffd" in reply.text else hint)
     return reply.fields
+
+
+_ENCODING: Final = "The reply is in another encoding: JSON is UTF-8 (RFC 8259, section 8.1)."
 
 
 def describe(reply: Reply) -> str:
