@@ -222,7 +222,8 @@ class Endpoint:
         self._under_way += 1
         try:
             sending = (over or self.transport).send(request.method, self._bytes.written(request), fresh=fresh)
-            reply = await (sending if self.until == math.inf else self._in_time(sending))
+            early = self.until - time.monotonic() > 2 * self.timeout  # then its own deadline comes first
+            reply = await (sending if early else self._in_time(sending))
         except ServerFault as fault:
             if fault.fault is Fault.OVERSIZED:
                 self._largest = BODY_LIMIT
