@@ -89,15 +89,15 @@ def test_a_map_that_all_rows_share_is_no_row_of_another(kept: bool) -> None:
     assert finding.verdict is (Verdict.FAIL if kept else Verdict.NOT_APPLICABLE), finding
 
 
+@pytest.mark.parametrize("status", [{"branch": "main"}, "on main"])
 @pytest.mark.parametrize("prompt", ["Leave main alone.", "Leave all else alone."])
-def test_a_word_of_the_servers_own_that_several_rows_speak_of_is_no_rows(prompt: str) -> None:
-    """Whatever the row, a session begins on the branch main: only the second row's goal names it, as does each prompt or tool."""
+def test_a_word_of_the_servers_own_is_no_rows(prompt: str, status: Any) -> None:
+    """Whatever the row, a session begins on the branch main, which the second row's goal alone names."""
 
-    def get_status() -> dict[str, str]:
-        return {"branch": "main"}
+    def get_status() -> Any:
+        return status
 
     def commit(state: list[str], branch: str) -> str:
-        """Commits to a branch, such as main."""
         state.append(branch)
         return "done"
 
@@ -111,6 +111,25 @@ def test_a_word_of_the_servers_own_that_several_rows_speak_of_is_no_rows(prompt:
     ]
     [finding] = judge(server, "seed-reads-row", rows)
     assert finding.verdict is Verdict.NOT_APPLICABLE, finding
+
+
+@pytest.mark.parametrize("prompt", ["It stands in the square old town.", "Where is it?"])
+def test_words_that_prompts_share_are_no_rows(prompt: str) -> None:
+    """All sessions are told of the old town, of which the first row's answer alone and all prompts may speak."""
+
+    def get_place() -> str:
+        return "the square old town"
+
+    def verify(state: list[str], row: Question) -> float:
+        return float(state == [row.answer])
+
+    server = ResourcesServer("places", tools=[get_place], verify=verify, state=list)
+    rows = [
+        {"responses_create_params": {"input": prompt, "tools": server.declarations}, "answer": answer}
+        for answer in ("square old town", "mill", "far away")
+    ]
+    [finding] = judge(server, "seed-reads-row", rows)
+    assert finding.verdict is (Verdict.NOT_APPLICABLE if "square" in prompt else Verdict.FAIL), finding
 
 
 class Failing(ResourcesServer):

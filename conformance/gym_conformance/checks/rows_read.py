@@ -194,11 +194,15 @@ def _text_of_another(rows: Sequence[Row], outcomes: Sequence[Outcome]) -> str | 
 
 
 def _of_one_row(rows: Sequence[Row], outcomes: Sequence[Outcome]) -> bool:
-    """Whether one row has all texts of rows that the replies name: a catalogue that all rows share names things of several."""
+    """Whether one row has all texts of rows that the replies name: a catalogue that all rows share names things of several.
+
+    One bare word may be the server's own, such as a branch called main.
+    """
     has = [{value for _, value in named_values(own(row)) if isinstance(value, str)} for row in rows]
-    said = {value for outcome in outcomes for step in outcome.calls for value, _ in scalars(step.body)}
-    told = {value for value in said if isinstance(value, str)} & set[str]().union(*has)
-    return any(told <= each for each in has)
+    said = json.dumps([step.body for outcome in outcomes for step in outcome.calls], ensure_ascii=False)
+    of_some = set[str]().union(*has) - has[0].intersection(*has)
+    told = {text for text in of_some if len(text) >= _TELLING and text in said}
+    return not " ".join(told).isidentifier() and any(told <= each for each in has)
 
 
 def _different(rows: Sequence[Row]) -> list[Row]:
