@@ -65,6 +65,7 @@ UNSEEN = {
     "what else the server answers: it asks for verify alone": {
         *(
             "calls that count",
+            "one state for each task",
             "other replies where they are compressed",
             "an episode of so many calls, and their number",
             "stateless and does not say so",

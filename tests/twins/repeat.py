@@ -33,6 +33,27 @@ class StateOfTheLastSeed(ReferenceServer):
         return await super().seed(session_id, row)
 
 
+class OneForEachTask(ReferenceServer):
+    """Rollouts of a task share what the first of them has opened."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tasks: dict[str, str] = {}
+
+    async def seed(self, session_id: str, row: dict[str, Any]) -> dict[str, Any]:
+        task = f"task {row['_ng_task_index']}" if "_ng_task_index" in row else session_id
+        self.tasks[session_id] = task
+        if self.sessions.get(task) is None:
+            self.sessions.put(task, StoredSession(self.new_state(row)))
+        return {}
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: dict[str, Any]) -> Any:
+        return await super().call(self.tasks.get(session_id, session_id), tool, arguments)
+
+    async def score(self, session_id: str, row: Any, response: dict[str, Any]) -> Any:
+        return await super().score(self.tasks.get(session_id, session_id), row, response)
+
+
 class NumbersCalls(ReferenceServer):
     """A call's answer says how many calls its session has made."""
 
@@ -94,6 +115,7 @@ TWINS: tuple[Twin, ...] = (
     twin("other replies where they are compressed", "repeat-compressed", RenamesForSome),
     twin("state lost after each call", "repeat-recorded", StateForEachCall),
     twin("state shared by all sessions", "repeat-recorded", StateOfTheLastSeed),
+    twin("one state for each task", "isolation-same-task", OneForEachTask),
     twin("calls that count", "repeat-recorded repeat-tool-calls drift-result", NumbersCalls),
     twin("stateless and does not say so", "repeat-declares-stateless", SaysUnsupported),
 )

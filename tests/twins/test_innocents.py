@@ -1079,3 +1079,23 @@ def test_a_session_that_is_found_may_refuse_each_call_in_the_same_words() -> Non
     server = FindsNoSession(without_cookie=True)
     [finding] = found_by("calls-reach-session", server, rows_of(server))
     assert finding.verdict is Verdict.PASS, finding.actual
+
+
+class NumbersRollouts(ReferenceServer):
+    """Tells each rollout its number, as one that draws another world for each does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.numbers: dict[str, int] = {}
+
+    async def seed(self, session_id: str, row: Json) -> Json:
+        self.numbers[session_id] = row.get("_ng_rollout_index", 0)
+        return await super().seed(session_id, row)
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        return await super().call(session_id, tool, arguments) | {"rollout": self.numbers.get(session_id, 0)}
+
+
+def test_a_rollout_may_differ_by_its_number() -> None:
+    [finding] = found_by("isolation-same-task", NumbersRollouts())
+    assert finding.verdict is Verdict.PASS, finding.actual

@@ -8,10 +8,11 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
-from itertools import accumulate, cycle, islice, takewhile
+from itertools import accumulate, count, cycle, islice, takewhile
 
 from gym_conformance.checks.read_backs import expect_known_read_back, expect_read_back
-from gym_conformance.contract.endpoints import LIVENESS
+from gym_conformance.contract.dataset_rows import Row
+from gym_conformance.contract.endpoints import LIVENESS, ROLLOUT_INDEX, ROLLOUT_KEYS, TASK_INDEX
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.statuses import is_crash
 from gym_conformance.findings import Cause
@@ -19,16 +20,18 @@ from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.session.exchange import Request
-from gym_conformance.trajectories.execute import TrajectoryRun, run_schedule
+from gym_conformance.trajectories.execute import TrajectoryRun, run, run_schedule
 from gym_conformance.trajectories.first import around, at_once, side_by_side
 from gym_conformance.trajectories.generate import Knowledge, crowded, interleaved, trajectories
 from gym_conformance.trajectories.outcome import Difference, Outcome
 from gym_conformance.trajectories.reading_back import ReadBack
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, asks_another
 from gym_conformance.trials.chance import beyond_chance
+from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
-from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
+from gym_conformance.trials.needs import COOKIES, RESOURCES_SERVER, SCORE, SERVED_TOOLS, TOOLS
 from gym_conformance.trials.property import alone, property_check
+from gym_conformance.trials.replay import known_trajectory
 from gym_conformance.trials.solo import Solo
 from gym_conformance.trials.suspicions import MEANWHILE, STORE
 from gym_conformance.trials.trial import Trial
@@ -56,6 +59,9 @@ _WORKERS = (
 
 #: Runs in which the steps may come to any worker, and how many of these must be lost.
 _SCATTERED, _LOST = 12, 2
+
+#: No dataset has so many rows.
+_TASK = 1_000_000_000
 
 #: Requests that are under way beside one, so that no worker is known to take it.
 _OTHERS = 3
@@ -215,6 +221,47 @@ async def isolation_interleaved(trial: Trial, schedule: Schedule) -> None:
     Source: `add_session_id` in nemo_gym/server_utils.py (every version).
     """
     await expect_isolated(trial, schedule)
+
+
+@check(
+    "isolation-same-task",
+    "Rollouts of one task MUST be apart, as rollout collection numbers them",
+    why="a batch has several rollouts of each task, and the same task comes again: each is scored on what the others did.",
+    needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS, COOKIES],
+)
+async def isolation_same_task(trial: Trial, _: object) -> None:
+    """Runs known calls twice, one after the other, in rows with the same new `_ng_task_index`, and another `_ng_rollout_index`.
+
+    The second run must be as one without these keys, chance excluded, if the first is, and one of another task with the
+    second's index, so that tasks and rollouts may differ by their numbers.
+
+    Source: nemo_gym/rollout_collection.py adds both keys, and sends each task `num_repeats` times (0.4.0).
+    """
+    if trial.gym.endpoint.groups.size > 1:
+        raise NotApplicable("the rollouts of a task are scored together")
+    plain = await known_trajectory(trial)
+    if not plain.calls:
+        raise NotApplicable("no call is known that its tool accepts")
+    solo, tasks = Solo(trial, plain), count(_TASK)
+
+    async def rollout(channel: Channel, task: int, index: int) -> Outcome:
+        keys = {**ROLLOUT_KEYS, TASK_INDEX: task, ROLLOUT_INDEX: index}
+        return await run(trial.gym, channel, replace(plain, row=Row({**plain.row.data, **keys}, plain.row.source)))
+
+    async def second(channel: Channel) -> Outcome:
+        task = next(tasks)
+        first, found = [await rollout(channel, task, index) for index in range(2)]
+        other = await rollout(Channel(trial.gym.endpoint), next(tasks), 1)
+        await solo.outcome()
+        return await solo.outcome() if solo.told_from(first) or solo.told_from(other) else found
+
+    if difference := await solo.beyond_chance(second):
+        raise Violation(
+            f"{difference.step} answers {difference.expected!r} in each rollout of a task",
+            f"{difference.actual!r} in the second",
+            f"Sessions are found by {TASK_INDEX}, which all rollouts of a task share, and not by their cookie.",
+            Cause.OUTLIVING_STATE,
+        )
 
 
 @property_check(
