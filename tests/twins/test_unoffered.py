@@ -2,10 +2,10 @@
 
 import re
 from datetime import date
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Verdict
@@ -157,3 +157,30 @@ def test_a_recorded_call_that_lacks_what_its_object_may_leave_out_is_told(*, how
     rollouts = tuple(rollout_of(row, call, reward=1.0) for row, call in zip(rows, calls, strict=True))
     [finding] = found_by("drift-argument-refused", Post(how_fast=how_fast), Dataset(rows, rollouts, len(rows)))
     assert finding.verdict is verdict, finding.actual
+
+
+class Labels(ResourcesServer):
+    """Refuses a text that is longer than is asked; true is an int in Python."""
+
+    def __init__(self) -> None:
+        def label(text: str, most: Annotated[int, Field(ge=1)] = 100) -> dict[str, Any]:
+            return {"label": text, "most": most}
+
+        super().__init__("labels", tools=[label], verify=lambda: 0.0)
+        del self.handlers["GET", "/openapi.json"]
+
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
+        match json_body(request):
+            case {"text": str(text), "most": int(most)} if len(text) > most:
+                raise HttpRefusal(400, "longer than most")
+            case {"text": str(text), "most": int()}:
+                return HttpReply.json({"label": text})
+        return await super()._call_tool(request)
+
+
+def test_true_is_no_wrong_number_where_1_is_refused_alike() -> None:
+    """The text that is known is longer than 1."""
+    rows = rows_of(Labels()).rows
+    rollouts = (rollout_of(rows[0], ("label", {"text": "fragile", "most": 9}, {"label": "fragile"}), reward=1.0),)
+    [finding] = found_by("drift-argument-refused", Labels(), Dataset(rows, rollouts, len(rows)))
+    assert finding.verdict is Verdict.PASS, finding.actual

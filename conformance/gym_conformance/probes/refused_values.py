@@ -451,7 +451,9 @@ class _Argument:
 
     async def _try_wrong(self) -> None:
         acceptance = Acceptance(self.node)
-        for value in [each for each in _STRANGE if not acceptance.accepts(each)][: 3 if self.closed else None]:
+        # many languages take true for 1, and then refuse it where they refuse 1, as for another argument's sake
+        strange = [each for each in _STRANGE if not acceptance.accepts(1 if each is True else each)]
+        for value in [each for each in strange if not acceptance.accepts(each)][: 3 if self.closed else None]:
             sent, reply = await self._ask(value)
             if says_no(reply):
                 self.wrong.append((value, reply))
