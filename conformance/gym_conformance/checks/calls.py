@@ -327,20 +327,17 @@ async def calls_refused_harmless(trial: Trial, schedule: Schedule) -> None:
 
     in_words = any(not is_error(step.status) for step in disturbing.refusals)
     solo = Solo(trial, noisy.without_noise())
-    # before chance is excluded, which takes dozens of runs: where each refusal costs a part of the reward, all examples differ
-    if (
-        in_words
-        and (suspected := await solo.difference(disturbing.outcome))
-        and not await _undone(trial, noisy, suspected)
-    ):
-        raise NotApplicable("the call was refused only in words, and may be a move like any other")
+    if suspected := await solo.difference(disturbing.outcome):
+        # before chance is excluded, which takes dozens of runs: where refused calls are counted, all examples differ
+        if not in_words:
+            await expect_uncounted(trial, noisy)
+        elif not await _undone(trial, noisy, suspected):
+            raise NotApplicable("the call was refused only in words, and may be a move like any other")
     if not (difference := await solo.beyond_chance(again, disturbing.outcome)):
         return
     if bare := next((one for one in trial.channel.exchanges if _loses_the_session(one)), None):
         raise Violation("a Set-Cookie header on the refusal", f"none from {bare}", _REFUSED_BEFORE, Cause.LOST_SESSION)
     await expect_own_cookie(trial, solo, noisy)
-    if not in_words:
-        await expect_uncounted(trial, noisy)
     raise Violation(
         f"{difference.step} answers {difference.expected!r}, as without the refused call",
         f"{difference.actual!r}",
