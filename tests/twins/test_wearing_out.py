@@ -345,6 +345,19 @@ def test_a_record_that_earns_less_now_says_so_beside_what_differs_first() -> Non
     assert {finding.actual for finding in told} == {"[], and the rollout earns 0.0 where it earned 1.0"}
 
 
+class FailsInWords(ReferenceServer):
+    async def call(self, session_id: str, tool: FunctionTool, arguments: dict[str, Any]) -> Any:
+        result = await super().call(session_id, tool, arguments)
+        return {"error": "KeyError('quantity')"} if tool.name == "count_stock" else result
+
+
+def test_a_recorded_call_that_fails_now_is_shown_with_what_it_is_answered() -> None:
+    found = found_by("repeat-recorded", FailsInWords())
+    told = [finding for finding in found if finding.verdict is Verdict.FAIL]
+    assert told
+    assert all("""status 200, body {"error":"KeyError('quantity')"}""" in finding.actual for finding in told), told
+
+
 class Counts(Timed):
     """The stock of a session is being counted at first: who asks at once is told so."""
 

@@ -35,7 +35,7 @@ from gym_conformance.trajectories.outcome import (
 from gym_conformance.trajectories.trajectory import resolve
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.fresh_process import fresh_process
-from gym_conformance.trials.trial import Trial
+from gym_conformance.trials.trial import Trial, describe
 from gym_schemas import same
 from gym_schemas.json_values import text
 
@@ -102,10 +102,16 @@ async def _differs(trial: Trial, row: Row, rollout: Rollout) -> None:
             leaks, hint = await _told_by_a_fresh_process(trial, row, rollout, recorded, mask)
         raise Violation(
             f"{difference.step} answers {difference.expected!r}, as recorded in {rollout}",
-            f"{difference.actual!r}{_earned(recorded, now, mask, difference)}",
+            f"{_said(now, difference)}{_earned(recorded, now, mask, difference)}",
             _LEFT if leaks else hint,
             Cause.OUTLIVING_STATE if leaks else None,
         )
+
+
+def _said(now: Outcome, difference: Difference) -> str:
+    """What stands there now; the whole reply if it refuses the call, where nothing does."""
+    step = now.steps[int(difference.place[0])]
+    return describe(step.source) if step.source and step.is_refused else repr(difference.actual)
 
 
 def _earned(recorded: Outcome, now: Outcome, mask: frozenset[Place], told: Difference) -> str:
