@@ -27,7 +27,7 @@ ONE_PART = {"verify-reward-components"}
 NO_TOOLS = {
     *("tool-routed", "tool-bad-body", "tool-wrong-arguments", "tool-refused-call"),
     *("tool-reply-text", "tool-name-legal", "tool-served-declared", "verify-malformed-calls", "cookie-unknown-session"),
-    *("cookie-unsigned-id", "cookie-sent-again"),
+    *("cookie-unsigned-id", "cookie-sent-again", "calls-reach-session", "isolation-same-task"),
     *("repeat-tool-calls", "reward-extra-read", "resources-session-kept", "resources-reward-kept"),
     *(check.id for check in CHECKS if check.section == "drift"),
 }

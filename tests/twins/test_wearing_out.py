@@ -358,6 +358,45 @@ def test_a_recorded_call_that_fails_now_is_shown_with_what_it_is_answered() -> N
     assert all("""status 200, body {"error":"KeyError('quantity')"}""" in finding.actual for finding in told), told
 
 
+class SaysWhatItAdded(ReferenceServer):
+    """Says how many it was asked to add, and takes no more than `most` of them for asked."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.most = most
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: dict[str, Any]) -> Any:
+        result = await super().call(session_id, tool, arguments)
+        if tool.name != "add_stock":
+            return result
+        return {**result, "added": min(arguments["amount"].quantity, self.most)}
+
+
+def with_what_was_added() -> Dataset:
+    """Rollouts that were recorded when all was added."""
+
+    def recorded_then(rollout: Rollout) -> Rollout:
+        asked = {each["call_id"]: json.loads(each["arguments"]) for each in rollout.output if "arguments" in each}
+
+        def told(item: Json) -> Json:
+            amount = asked.get(item.get("call_id"), {}).get("amount") if "output" in item else None
+            reply = {**json.loads(item["output"]), "added": amount["quantity"]} if amount else {}
+            return {**item, "output": json.dumps(reply)} if "quantity" in reply else item
+
+        output = [told(item) for item in rollout.output]
+        return replace(rollout, data={**rollout.data, "response": {**rollout.response, "output": output}})
+
+    return replace(dataset(), rollouts=tuple(map(recorded_then, dataset().rollouts)))
+
+
+@pytest.mark.parametrize("most", [1000, 2])
+def test_what_was_recorded_of_a_calls_own_argument_is_laid_to_that(most: int) -> None:
+    found = found_by("repeat-recorded", SaysWhatItAdded(most), with_what_was_added())
+    told = [finding.hint for finding in found if finding.verdict is Verdict.FAIL]
+    assert bool(told) is (most < 1000)
+    assert all(hint.startswith("It was the call's own `quantity`, which the tool now") for hint in told), told
+
+
 class Counts(Timed):
     """The stock of a session is being counted at first: who asks at once is told so."""
 

@@ -36,13 +36,21 @@ from gym_conformance.trajectories.trajectory import resolve
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.fresh_process import fresh_process
 from gym_conformance.trials.trial import Trial, describe
-from gym_schemas import same
-from gym_schemas.json_values import text
+from gym_schemas import same, scalars
+from gym_schemas.json_values import name_of, text
 
 _HINT = (
     "The environment has changed since, or the seed no longer reads this row; record the rollouts again, or find out what "
     "changed the answer."
 )
+_ASKED = (
+    "It was the call's own `{}`, which the tool now reads under another name, keeps within other bounds, or ignores; or the "
+    "environment has changed on purpose: record the rollouts again."
+)
+
+#: Values that are in a call's arguments and in its reply by accident.
+_COMMON: Final = (None, "", 0, 1)
+
 _LEFT = (
     "The record is not stale, but earlier sessions have left something behind: one store for all sessions, or one keyed "
     "by the row. The untouched server answered as recorded."
@@ -97,15 +105,24 @@ async def _differs(trial: Trial, row: Row, rollout: Rollout) -> None:
     now, mask = await _but_for_time(trial, row, rollout, (recorded, now), mask)
     if difference := _first(recorded, now, mask):
         _expect_told_alike(outcomes, difference)
-        leaks, hint = _leaks(trial, row, rollout, difference), _HINT
+        leaks, fresh, hint = _leaks(trial, row, rollout, difference), "", _hint(rollout, difference)
         if not leaks:
-            leaks, hint = await _told_by_a_fresh_process(trial, row, rollout, recorded, mask)
+            leaks, fresh = await _told_by_a_fresh_process(trial, row, rollout, recorded, mask)
         raise Violation(
             f"{difference.step} answers {difference.expected!r}, as recorded in {rollout}",
             f"{_said(now, difference)}{_earned(recorded, now, mask, difference)}",
-            _LEFT if leaks else hint,
+            _LEFT if leaks else fresh + hint,
             Cause.OUTLIVING_STATE if leaks else None,
         )
+
+
+def _hint(rollout: Rollout, difference: Difference) -> str:
+    """What is likely: where the record has what the call asked for, that the tool no longer does it."""
+    if difference.step == VERIFY or difference.expected in _COMMON:
+        return _HINT
+    call, _ = rollout.answered[int(difference.place[0])]
+    names = (name_of(way) for value, way in scalars(call.arguments) if same(value, difference.expected))
+    return next((_ASKED.format(name) for name in names if name), _HINT)
 
 
 def _said(now: Outcome, difference: Difference) -> str:
@@ -262,12 +279,12 @@ def _said_so(first: Outcome, difference: Difference) -> bool:
 async def _told_by_a_fresh_process(
     trial: Trial, row: Row, rollout: Rollout, recorded: Outcome, mask: frozenset[Place]
 ) -> tuple[bool, str]:
-    """Whether the record holds where nobody was before, and what to do where it does not."""
+    """Whether the record holds where nobody was before, and a sentence that it does not."""
     async with fresh_process(trial, suspicion=True) as gym:
         if gym is None:
-            return False, _HINT
+            return False, ""
         first = await _run(trial, row, rollout, Channel(gym.endpoint))
-    return _first(recorded, first, mask) is None, f"A process started for it answers otherwise, too. {_HINT}"
+    return _first(recorded, first, mask) is None, "A process started for it answers otherwise, too. "
 
 
 def _recorded(rollout: Rollout) -> Outcome:
