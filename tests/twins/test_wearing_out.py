@@ -358,6 +358,41 @@ def test_a_recorded_call_that_fails_now_is_shown_with_what_it_is_answered() -> N
     assert all("""status 200, body {"error":"KeyError('quantity')"}""" in finding.actual for finding in told), told
 
 
+class CountsTokens(ReferenceServer):
+    """Takes a part of the reward for each token; may refuse a usage of another form."""
+
+    refuses = False
+
+    async def score(self, session_id: str, row: TaskRow, response: Json) -> Score:
+        score = await super().score(session_id, row, response)
+        usage = response.get("usage") or {}
+        if usage and self.refuses:
+            raise HttpRefusal(422, "usage: extra fields")
+        return Score(score.reward - usage.get("output_tokens", 0) / 1000)
+
+
+def with_usage(output_tokens: int) -> Dataset:
+    """Rollouts whose tokens were counted."""
+    usage = {"input_tokens": 100, "output_tokens": output_tokens, "total_tokens": 100 + output_tokens}
+    counted = [
+        {
+            **rollout.data,
+            "reward": rollout.reward - output_tokens / 1000,
+            "response": {**rollout.response, "usage": usage},
+        }
+        for rollout in dataset().rollouts
+    ]
+    rollouts = [replace(one, data=data) for one, data in zip(dataset().rollouts, counted, strict=True)]
+    return replace(dataset(), rollouts=tuple(rollouts))
+
+
+def test_a_reward_may_count_the_tokens_that_a_recorded_rollout_took() -> None:
+    found = found_by("repeat-recorded", CountsTokens(), with_usage(50))
+    assert worst(found) is Verdict.PASS, found
+    (refusing := CountsTokens()).refuses = True
+    assert worst(found_by("repeat-recorded", refusing, with_usage(0))) is Verdict.PASS
+
+
 class SaysWhatItAdded(ReferenceServer):
     """Says how many it was asked to add, and takes no more than `most` of them for asked."""
 

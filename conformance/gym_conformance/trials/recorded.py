@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache, partial
 from http import HTTPStatus
 from itertools import islice
@@ -86,6 +87,7 @@ async def _differs(trial: Trial, row: Row, rollout: Rollout) -> None:
         raise NotApplicable("its calls were made to tools that are not served here")
     if left_out := trial.launched.left_out:
         raise NotApplicable(f"what it answers may need what was left out of its requirements: {', '.join(left_out)}")
+    rollout = await _as_accepted(trial, row, rollout)
     now, again = await _run(trial, row, rollout), await _run(trial, row, rollout)
     if not is_success(now.steps[-1].status):
         raise NotApplicable(f"/verify answers {now.steps[-1].status} to it; an older version recorded it")
@@ -114,6 +116,13 @@ async def _differs(trial: Trial, row: Row, rollout: Rollout) -> None:
             _LEFT if leaks else fresh + hint,
             Cause.OUTLIVING_STATE if leaks else None,
         )
+
+
+async def _as_accepted(trial: Trial, row: Row, rollout: Rollout) -> Rollout:
+    """The rollout, without its usage if that is refused: an older version recorded it."""
+    if not _usage(rollout) or is_success((await _run(trial, row, rollout)).steps[-1].status):
+        return rollout
+    return replace(rollout, data={**rollout.data, "response": {**rollout.response, "usage": None}})
 
 
 def _hint(rollout: Rollout, difference: Difference) -> str:
@@ -309,5 +318,11 @@ async def _run(
         replies.append(step.body)
         steps += [step] if output is not None else []
     await asyncio.sleep(waits.get(len(steps), 0.0))
-    verified = await session.verify(response(rollout.output))
+    verified = await session.verify(response(rollout.output, **_usage(rollout)))
     return Outcome((*steps, StepOutcome.of_verify(reply_of(verified))))
+
+
+def _usage(rollout: Rollout) -> Mapping[str, Any]:
+    """The tokens that the rollout took, for a scorer that counts them."""
+    usage = rollout.response.get("usage")
+    return {"usage": usage} if isinstance(usage, dict) else {}
