@@ -529,7 +529,7 @@ def _tries_what_is_not_allowed(rollout: Rollout) -> Rollout:
     """The same, but for a call at first that its definition forbids, and that was refused."""
     arguments = {"category": "weather", "amount": {}, "place": "van"}
     output = [*items_of(("add_stock", arguments, {"detail": "category"})), *rollout.output]
-    return replace(rollout, data={**rollout.data, "response": {**rollout.response, "output": output}})
+    return rollout.with_response(output=output)
 
 
 def test_a_recorded_call_that_its_definition_forbids_may_be_refused() -> None:

@@ -6,6 +6,7 @@ import json
 import math
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any
@@ -345,6 +346,12 @@ def test_a_record_that_earns_less_now_says_so_beside_what_differs_first() -> Non
     assert {finding.actual for finding in told} == {"[], and the rollout earns 0.0 where it earned 1.0"}
 
 
+def recorded_with(output: Callable[[Rollout], list[Json]]) -> Dataset:
+    """The rollouts with another output."""
+    rollouts = (rollout.with_response(output=output(rollout)) for rollout in dataset().rollouts)
+    return replace(dataset(), rollouts=tuple(rollouts))
+
+
 class FailsInWords(ReferenceServer):
     async def call(self, session_id: str, tool: FunctionTool, arguments: dict[str, Any]) -> Any:
         result = await super().call(session_id, tool, arguments)
@@ -374,16 +381,12 @@ class CountsTokens(ReferenceServer):
 def with_usage(output_tokens: int) -> Dataset:
     """Rollouts whose tokens were counted."""
     usage = {"input_tokens": 100, "output_tokens": output_tokens, "total_tokens": 100 + output_tokens}
-    counted = [
-        {
-            **rollout.data,
-            "reward": rollout.reward - output_tokens / 1000,
-            "response": {**rollout.response, "usage": usage},
-        }
-        for rollout in dataset().rollouts
-    ]
-    rollouts = [replace(one, data=data) for one, data in zip(dataset().rollouts, counted, strict=True)]
-    return replace(dataset(), rollouts=tuple(rollouts))
+
+    def counted(rollout: Rollout) -> Rollout:
+        earned = {"reward": rollout.reward - output_tokens / 1000}
+        return replace(rollout, data={**rollout.data, **earned}).with_response(usage=usage)
+
+    return replace(dataset(), rollouts=tuple(map(counted, dataset().rollouts)))
 
 
 def test_a_reward_may_count_the_tokens_that_a_recorded_rollout_took() -> None:
@@ -410,7 +413,7 @@ class SaysWhatItAdded(ReferenceServer):
 def with_what_was_added() -> Dataset:
     """Rollouts that were recorded when all was added."""
 
-    def recorded_then(rollout: Rollout) -> Rollout:
+    def output(rollout: Rollout) -> list[Json]:
         asked = {each["call_id"]: json.loads(each["arguments"]) for each in rollout.output if "arguments" in each}
 
         def told(item: Json) -> Json:
@@ -418,10 +421,9 @@ def with_what_was_added() -> Dataset:
             reply = {**json.loads(item["output"]), "added": amount["quantity"]} if amount else {}
             return {**item, "output": json.dumps(reply)} if "quantity" in reply else item
 
-        output = [told(item) for item in rollout.output]
-        return replace(rollout, data={**rollout.data, "response": {**rollout.response, "output": output}})
+        return [told(item) for item in rollout.output]
 
-    return replace(dataset(), rollouts=tuple(map(recorded_then, dataset().rollouts)))
+    return recorded_with(output)
 
 
 @pytest.mark.parametrize("most", [1000, 2])
@@ -478,11 +480,7 @@ def delivered() -> Dataset:
         added = {"output": json.dumps({**reply, "delivery": Delivers(0, 0, 0).days})} if isinstance(reply, dict) else {}
         return {**item, **added}
 
-    def recorded_then(rollout: Rollout) -> Rollout:
-        output = [told(item) for item in rollout.output]
-        return replace(rollout, data={**rollout.data, "response": {**rollout.response, "output": output}})
-
-    return replace(dataset(), rollouts=tuple(map(recorded_then, dataset().rollouts)))
+    return recorded_with(lambda rollout: [told(item) for item in rollout.output])
 
 
 @pytest.mark.parametrize(

@@ -230,14 +230,15 @@ async def calls_reach_session(trial: Trial, _: object) -> None:
     Source: simple_agent/app.py (0.4.0) sends each call with the cookies of the reply before.
     """
     row = next((row for row in trial.gym.rows if any(not one.parameters.get("required") for one in row.tools)), None)
-    if row is None or len(row.tools) < _TOOLS or any(map(trial.learned.answered.__contains__, _paths(row))):
+    paths = [tool_path(tool.name) for tool in row.tools] if row else []
+    if row is None or len(paths) < _TOOLS or not trial.learned.answered.isdisjoint(paths):
         return
     session = await trial.open(row)
     within = [await trial.call(session, Call(tool.name, {})) for tool in row.tools]
     first = within[0]
     if not says_no(first) or first.status == HTTPStatus.NOT_FOUND or not _are_equal(within):
         return
-    without = [await trial.send(post(path, {})) for path in _paths(row)]
+    without = [await trial.send(post(path, {})) for path in paths]
     if _are_equal([*within, *without]):
         raise Violation(
             "a call that needs no argument is answered otherwise than all others",
@@ -246,10 +247,6 @@ async def calls_reach_session(trial: Trial, _: object) -> None:
             "was set, or what the tools need was not set up.",
             Cause.LOST_SESSION,
         )
-
-
-def _paths(row: Row) -> list[str]:
-    return [tool_path(tool.name) for tool in row.tools]
 
 
 def _are_equal(replies: Sequence[Reply]) -> bool:

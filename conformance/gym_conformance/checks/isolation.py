@@ -252,8 +252,8 @@ async def isolation_same_task(trial: Trial, _: object) -> None:
         task = next(tasks)
         first, found = [await rollout(channel, task, index) for index in range(2)]
         other = await rollout(Channel(trial.gym.endpoint), next(tasks), 1)
-        await solo.outcome()
-        return await solo.outcome() if solo.told_from(first) or solo.told_from(other) else found
+        as_alone = await solo.outcome()
+        return as_alone if solo.told_from(first) or solo.told_from(other) else found
 
     if difference := await solo.beyond_chance(second):
         raise Violation(

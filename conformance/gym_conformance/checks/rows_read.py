@@ -182,10 +182,10 @@ def _text_of_another(rows: Sequence[Row], outcomes: Sequence[Outcome]) -> str | 
 
     What several rows speak of, in their prompts and tools too, may be the server's own word, such as a branch called main.
     """
-    has = [{value for _, value in named_values(own(row)) if isinstance(value, str)} for row in rows]
+    has = _texts_of(rows)
     written = [json.dumps(row.data, ensure_ascii=False) for row in rows]
     for at, outcome in enumerate(outcomes):
-        said = json.dumps([step.body for step in outcome.calls], ensure_ascii=False)
+        said = _said([outcome])
         others = sorted(set[str]().union(*has) - has[at])
         found = (text for text in others if len(text) >= _TELLING and text in said)
         if shown := next((text for text in found if sum(text in row for row in written) == 1), None):
@@ -198,11 +198,21 @@ def _of_one_row(rows: Sequence[Row], outcomes: Sequence[Outcome]) -> bool:
 
     One bare word may be the server's own, such as a branch called main.
     """
-    has = [{value for _, value in named_values(own(row)) if isinstance(value, str)} for row in rows]
-    said = json.dumps([step.body for outcome in outcomes for step in outcome.calls], ensure_ascii=False)
+    has = _texts_of(rows)
+    said = _said(outcomes)
     of_some = set[str]().union(*has) - has[0].intersection(*has)
     told = {text for text in of_some if len(text) >= _TELLING and text in said}
     return not " ".join(told).isidentifier() and any(told <= each for each in has)
+
+
+def _texts_of(rows: Sequence[Row]) -> list[set[str]]:
+    """The texts that each row has as its own."""
+    return [{value for _, value in named_values(own(row)) if isinstance(value, str)} for row in rows]
+
+
+def _said(outcomes: Sequence[Outcome]) -> str:
+    """All that the replies of these sessions say."""
+    return json.dumps([step.body for outcome in outcomes for step in outcome.calls], ensure_ascii=False)
 
 
 def _different(rows: Sequence[Row]) -> list[Row]:

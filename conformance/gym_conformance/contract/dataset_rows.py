@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -114,6 +114,10 @@ class Rollout:
         """The recorded OpenAI Response object."""
         response: Mapping[str, Any] = self.data["response"]
         return response
+
+    def with_response(self, **fields: Any) -> "Rollout":
+        """The rollout with these fields in its response."""
+        return replace(self, data={**self.data, "response": {**self.response, **fields}})
 
     @property
     def reward(self) -> Any:

@@ -4,7 +4,6 @@ import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import cache, partial
 from http import HTTPStatus
 from itertools import islice
@@ -87,8 +86,8 @@ async def _differs(trial: Trial, row: Row, rollout: Rollout) -> None:
         raise NotApplicable("its calls were made to tools that are not served here")
     if left_out := trial.launched.left_out:
         raise NotApplicable(f"what it answers may need what was left out of its requirements: {', '.join(left_out)}")
-    rollout = await _as_accepted(trial, row, rollout)
-    now, again = await _run(trial, row, rollout), await _run(trial, row, rollout)
+    rollout, now = await _as_accepted(trial, row, rollout)
+    again = await _run(trial, row, rollout)
     if not is_success(now.steps[-1].status):
         raise NotApplicable(f"/verify answers {now.steps[-1].status} to it; an older version recorded it")
     trial.expect_own_score()
@@ -118,11 +117,13 @@ async def _differs(trial: Trial, row: Row, rollout: Rollout) -> None:
         )
 
 
-async def _as_accepted(trial: Trial, row: Row, rollout: Rollout) -> Rollout:
-    """The rollout, without its usage if that is refused: an older version recorded it."""
-    if not _usage(rollout) or is_success((await _run(trial, row, rollout)).steps[-1].status):
-        return rollout
-    return replace(rollout, data={**rollout.data, "response": {**rollout.response, "usage": None}})
+async def _as_accepted(trial: Trial, row: Row, rollout: Rollout) -> tuple[Rollout, Outcome]:
+    """The rollout and its outcome; without its usage if it is refused with that, since an older version recorded it."""
+    now = await _run(trial, row, rollout)
+    if is_success(now.steps[-1].status) or not _usage(rollout):
+        return rollout, now
+    bare = rollout.with_response(usage=None)
+    return bare, await _run(trial, row, bare)
 
 
 def _hint(rollout: Rollout, difference: Difference) -> str:
