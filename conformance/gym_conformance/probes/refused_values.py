@@ -245,7 +245,7 @@ async def _refused_in_place(
 async def _says_nothing(place: Place, places: Sequence[Place], name: str, nodes: Mapping[str, Schema]) -> bool:
     """Whether what is said of an argument shows nothing, since calls without it are accepted, or it is no text that is meant."""
     if name not in place.base:
-        without = [each for each in places if f'"{name}":' not in json.dumps(each.base)][:_FIXES]
+        without = [each for each in places if f"{json.dumps(name)}:" not in json.dumps(each.base)][:_FIXES]
         return any([says_yes((await each.ask(each.base))[1]) for each in without])
 
     others = dict.fromkeys(text for each in places if isinstance(text := each.base.get(name), str))
@@ -452,8 +452,10 @@ class _Argument:
     async def _try_wrong(self) -> None:
         acceptance = Acceptance(self.node)
         # many languages take true for 1, and then refuse it where they refuse 1, as for another argument's sake
-        strange = [each for each in _STRANGE if not acceptance.accepts(1 if each is True else each)]
-        for value in [each for each in strange if not acceptance.accepts(each)][: 3 if self.closed else None]:
+        wrong = [
+            each for each in _STRANGE if not (acceptance.accepts(each) or (each is True and acceptance.accepts(1)))
+        ]
+        for value in wrong[: 3 if self.closed else None]:
             sent, reply = await self._ask(value)
             if says_no(reply):
                 self.wrong.append((value, reply))
