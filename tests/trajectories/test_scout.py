@@ -89,7 +89,7 @@ def _stars(*, fails: bool = False, says: str = "") -> FastAPI:
 
     @app.post("/get_star")
     def get_star(call: dict[str, str]) -> dict[str, Any]:
-        if call["star_id"] not in ("S-1", "S-2", "S-3"):
+        if call.get("star_id") not in ("S-1", "S-2", "S-3"):
             raise HTTPException(404, "there is no such star")
         return {"id": call["star_id"], "note": notes.get(call["star_id"])}
 
@@ -151,6 +151,14 @@ def test_a_session_is_found_in_which_every_tool_takes_its_call() -> None:
     assert statuses == [200] * 6
     assert replies[3]["stars"] == [{"id": "S-3"}]
     assert replies[-1] == {"id": "S-1", "note": "text"}
+
+
+def test_what_is_not_said_to_be_required_may_be() -> None:
+    look, get = TOOLS[1:]
+    lax = {**get, "parameters": {"type": "object", "properties": {"star_id": _TEXT}}}
+    found, statuses, _ = _found(_row([look, lax]))
+    assert "get_star" in [call.name for call in found.calls]
+    assert set(statuses) == {200}
 
 
 def test_data_that_speaks_of_errors_is_no_refusal() -> None:

@@ -1081,6 +1081,32 @@ def test_a_session_that_is_found_may_refuse_each_call_in_the_same_words() -> Non
     assert finding.verdict is Verdict.PASS, finding.actual
 
 
+class WantsArguments(ResourcesServer):
+    """Wants what its definitions do not require, and says so in the same words of each tool."""
+
+    def __init__(self) -> None:
+        def find_letter(to: str = "") -> dict[str, str]:
+            """A letter."""
+            return {"to": to}
+
+        def write_letter(to: str = "") -> dict[str, str]:
+            """A new letter."""
+            return {"to": to}
+
+        super().__init__("letters", tools=[find_letter, write_letter], verify=lambda: 0.0)
+
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
+        if not json_body(request):
+            raise HttpRefusal(400, "arguments are missing")
+        return await super()._call_tool(request)
+
+
+def test_a_call_without_arguments_may_be_refused_where_one_with_them_is_answered() -> None:
+    server = WantsArguments()
+    [finding] = found_by("calls-reach-session", server, rows_of(server))
+    assert finding.verdict is Verdict.PASS, finding.actual
+
+
 class NumbersRollouts(ReferenceServer):
     """Tells each rollout its number, as one that draws another world for each does."""
 

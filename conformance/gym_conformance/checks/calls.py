@@ -52,6 +52,9 @@ _KNOWN = 2
 #: Tools that are named.
 _NAMED = 5
 
+#: Known trajectories that are run to see whether any call is answered.
+_TRIED = 4
+
 #: Of so many tools at least, one answers otherwise than another.
 _TOOLS = 2
 
@@ -224,14 +227,19 @@ def _with_small_numbers(row: Row, call: Call) -> Call:
 async def calls_reach_session(trial: Trial, _: object) -> None:
     """Calls each tool of a row without arguments, with the cookie and without; if one needs none, not all may be refused in the same words.
 
-    Applies only where no call of any tool has been answered without an error: then it is the session that is not found,
-    or what all tools need.
+    Asked only where no call of any tool is answered without an error, whatever its arguments: then it is the session
+    that is not found, or what all tools need.
 
     Source: simple_agent/app.py (0.4.0) sends each call with the cookies of the reply before.
     """
     row = next((row for row in trial.gym.rows if any(not one.parameters.get("required") for one in row.tools)), None)
     paths = [tool_path(tool.name) for tool in row.tools] if row else []
-    if row is None or len(paths) < _TOOLS or not trial.learned.answered.isdisjoint(paths):
+    if row is None or len(paths) < _TOOLS:
+        raise NotApplicable(f"no row has {_TOOLS} tools of which one needs no argument")
+    outcomes = await run_each(trial.gym, known(await knowledge_of(trial))[:_TRIED])
+    if not trial.learned.answered.isdisjoint(paths) or not all(
+        step.is_refused for each in outcomes for step in each.calls
+    ):
         return
     session = await trial.open(row)
     within = [await trial.call(session, Call(tool.name, {})) for tool in row.tools]

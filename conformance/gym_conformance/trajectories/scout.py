@@ -165,7 +165,10 @@ class _Scout:
         return True
 
     def _candidates(self, tool: Tool) -> Iterator[Any]:
-        """Arguments with known words or similar row values, then ones from replies and the row, then minimal ones."""
+        """Arguments with known words or similar row values, then ones from replies and the row, then minimal ones, then all.
+
+        Definitions written by hand often do not say which arguments are required.
+        """
         plain = plain_arguments(tool)
         if plain is None:
             return
@@ -174,12 +177,19 @@ class _Scout:
             yield _each(usual, tool.parameters, self._of_row)
             yield known
             yield _some(known)
-        returned = _each(plain, tool.parameters, self._filled)
-        yield returned
-        of_row = _each(returned, tool.parameters, self._of_row)
+        yield self._with_returned(tool, plain)
+        of_row = self._with_own(tool, plain)
         yield of_row
         yield _some(of_row)
         yield plain
+        every = {**tool.parameters, "required": [*properties_of(tool.parameters)]}
+        yield self._with_own(tool, plain_arguments(replace(tool, parameters=every)))
+
+    def _with_returned(self, tool: Tool, arguments: Any) -> Any:
+        return _each(arguments, tool.parameters, self._filled)
+
+    def _with_own(self, tool: Tool, arguments: Any) -> Any:
+        return _each(self._with_returned(tool, arguments), tool.parameters, self._of_row)
 
     def _filled(self, key: str, value: Any, schema: Any) -> Any:
         """The value for an argument: one from an earlier reply, or a text where any is accepted."""
