@@ -19,10 +19,11 @@ _OTHER_REFUSALS: Final = UNROUTED | {
     HTTPStatus.TOO_MANY_REQUESTS,
 }
 
-#: A 2xx is a refusal only if it contains one of these words, or starts with one of these signs.
+#: A 2xx is a refusal only if it contains one of these words, or starts with one of these signs: `#REF!`, and no
+#: heading such as `# Goods`.
 _NO: Final = re.compile(
     r"error|invalid|unknown|unexpected|illegal|wrong|bad\b|fail|refus|reject|denied|missing|required|must|cannot|can't"
-    r"|\bno\b|\bnot\b|n't\b|allowed|expected|usage|\A\W*[#!]",
+    r"|\bno\b|\bnot\b|n't\b|allowed|expected|usage|\A\W*(?:#\w|!)",
     re.IGNORECASE,
 )
 
