@@ -196,10 +196,9 @@ def read_report(option: str, given: str, suffixes: Collection[str]) -> Path:
 def read_new_file(option: str, given: str) -> Path:
     """A file to write that must not exist yet."""
     path = Path(given)
+    ensure_writable(option, path)
     if path.exists():
         raise BadOption(f"{option} {given!r}: it exists, and may contain reasons; remove it, or give another file")
-    if not is_folder(path.absolute().parent):
-        raise BadOption(f"{option} {given!r}: its folder does not exist; make it first")
     return path
 
 

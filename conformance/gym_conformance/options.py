@@ -436,14 +436,16 @@ TABLE: Final[Mapping[str, Option]] = {each.name: each.metadata[_ROW] for each in
 def _only_launched(name: str) -> tuple[Callable[[Options], object], str]:
     """The conflict of an option that has no effect on a server that was started elsewhere."""
     message = f"{TABLE[name].name}: it applies only to a server that is launched; give --gym-env DIR too"
-    return lambda it: getattr(it, name) != getattr(Options, name) and not it.envs, message
+    return lambda it: getattr(it, name) != getattr(Options(), name) and not it.envs, message
 
 
 #: What cannot be given together, and how to fix it.
 _CONFLICTS: Final[tuple[tuple[Callable[[Options], object], str], ...]] = (
     (lambda it: it.demo and it.url, "--gym-url and --gym-demo: give one of them"),
     (lambda it: it.envs and (it.demo or it.url), "--gym-env, --gym-url and --gym-demo: give one of them"),
-    *map(_only_launched, ("install", "workers", "sandbox", "network")),
+    *map(
+        _only_launched, ("python", "install", "settings", "launch", "workers", "sandbox", "network", "launch_timeout")
+    ),
     (
         lambda it: it.workers > MOST_WORKERS,
         f"--gym-workers: more than {MOST_WORKERS}; give fewer, since a few show what several processes do",

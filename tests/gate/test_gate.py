@@ -39,7 +39,7 @@ def test_an_accepted_finding_does_not(run: Run, grumpy_url: str, baseline: Path,
     assert result.returncode == 0, result.stdout
     assert "accepted: verify-scores-rows, example.jsonl:3: the row is to be fixed" in result.stdout
     assert "1 accepted" in result.stdout
-    assert "No rule broken but what is accepted, judging by the 2 checks that ran." in result.stdout
+    assert "No MUST broken but what is accepted, judging by the 2 checks that ran." in result.stdout
 
 
 def test_the_baseline_can_stand_in_the_ini_file(run: Run, repo: Path, grumpy_url: str, baseline: Path) -> None:

@@ -32,7 +32,7 @@ def test_one_is_judged_as_a_url_is(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(fine=_FINE)
     run = _run(pytester, "--gym-env", "fine:app", "-k", "live or metrics-accepts", "-v")
     assert run.ret == pytest.ExitCode.OK
-    run.stdout.fnmatch_lines(["gym/live::live-root PASSED*", "fine:app is a tool server*", "No rule broken*"])
+    run.stdout.fnmatch_lines(["gym/live::live-root PASSED*", "fine:app is a tool server*", "No MUST broken*"])
 
 
 def test_commands_for_a_server_that_has_ended_say_so(pytester: pytest.Pytester) -> None:
@@ -162,7 +162,7 @@ def test_a_check_that_kills_its_worker_costs_its_own_target_alone(pytester: pyte
     assert run.ret == pytest.ExitCode.TESTS_FAILED
     assert run.stdout.str().count("replacing crashed worker") == 3
     run.stdout.fnmatch_lines(["always.app  not testable *", "fine.app  *", "3 of 3 servers, *"])
-    assert _outcomes(Path("r.json"))["fine.app"] == "No rule broken, judging by the checks that ran"
+    assert _outcomes(Path("r.json"))["fine.app"] == "No MUST broken, judging by the checks that ran"
     servers = {server["name"]: server["report"] for server in json.loads(Path("r.json").read_text())["servers"]}
     found = {name: {f["check"]: f for f in report["findings"]} for name, report in servers.items()}
     assert found["once.app"]["seed-replies-object"]["verdict"] == "pass"

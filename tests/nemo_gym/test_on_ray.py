@@ -106,7 +106,7 @@ def test_what_a_cluster_finds_is_what_is_found_without(pytester: pytest.Pytester
     )
     assert run.ret == pytest.ExitCode.TESTS_FAILED
     run.stdout.fnmatch_lines(
-        ["*needs a worker that ends normally: on * it ended with 7: *", "1 not fit, 1 not testable, 1 no rule broken."]
+        ["*needs a worker that ends normally: on * it ended with 7: *", "1 not fit, 1 not testable, 1 no MUST broken."]
     )
     run.stdout.no_fnmatch_line("*abc123secret*")
     found = _verdicts("ray.json")

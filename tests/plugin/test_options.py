@@ -145,6 +145,12 @@ BAD = {
         [*_FINE, "--gym-install", "--gym-nemo", "newest"],
         "--gym-nemo 'newest': not the number of a release; give one such as 0.7.0",
     ),
+    "settings of nothing": (["--gym-demo", "--gym-env-set", "a=b"], f"--gym-env-set: {_LAUNCHED}"),
+    "launching nothing": (["--gym-demo", "--gym-launch", "real"], f"--gym-launch: {_LAUNCHED}"),
+    "a folder for a baseline": (
+        ["--gym-demo", "--gym-baseline-write", "folder.json"],
+        "--gym-baseline-write 'folder.json': that is a folder; give a file",
+    ),
     "workers of nothing": (["--gym-demo", "--gym-workers", "2"], f"--gym-workers: {_LAUNCHED}"),
     "no workers": ([*_FINE, "--gym-workers", "0"], "--gym-workers '0': give a whole number, 1 or more, *"),
     "many workers": ([*_FINE, "--gym-workers", "65"], "--gym-workers: more than 64; give fewer, since *"),

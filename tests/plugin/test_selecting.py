@@ -109,7 +109,7 @@ def test_quiet_and_verbose(pytester: pytest.Pytester, gym: str) -> None:
     verbose = pytester.runpytest_inprocess("--gym-url", gym, "-v", "-k", "live")
     verbose.stdout.fnmatch_lines(["gym/live::live-root PASSED*", "gym/live::live-endpoints PASSED*"])
     quiet = pytester.runpytest_inprocess("--gym-url", gym, "-q", "-k", "live")
-    quiet.stdout.fnmatch_lines([".. *", "No rule broken, judging by the 2 checks that ran."])
+    quiet.stdout.fnmatch_lines([".. *", "No MUST broken, judging by the 2 checks that ran."])
 
 
 _PROJECT = """

@@ -10,7 +10,7 @@ import pytest
 from gym_mocks.reference import DATA
 from gym_mocks.wire.client import ASGIApp
 from tests.plugin.apps import read_report
-from tests.twins.properties import CurrentSession, OneCountForAll, RefusesNull
+from tests.twins.properties import CurrentSession, OneCountForAll, OneStore, RefusesNull
 
 pytest_plugins = ["pytester"]
 
@@ -44,6 +44,17 @@ def test_a_race_is_replayed_until_it_comes_again(pytester: pytest.Pytester, serv
     _, file = _failing(pytester, url, "gym/isolation::isolation-concurrent", "--gym-profile=ci")
     assert json.loads(file.read_text())["concurrent"]
     pytester.runpytest_subprocess("--gym-url", url, "--gym-replay", str(file), timeout=60).assert_outcomes(failed=1)
+
+
+def test_a_replay_leaves_the_schedule_and_its_commands_as_they_are(pytester: pytest.Pytester, serving: Serving) -> None:
+    url = serving(OneStore())
+    _, file = _failing(pytester, url, "gym/isolation::isolation-earlier", "--gym-profile=ci", "--gym-seed=1")
+    kept = {path: path.read_bytes() for path in file.parent.iterdir()}
+    for schedule in (file, file.parent / "replayed" / file.name):  # a replay of the replay is no longer than it
+        pytester.runpytest_subprocess("--gym-url", url, "--gym-replay", str(schedule), timeout=60)
+        assert {path: path.read_bytes() for path in file.parent.iterdir() if path.is_file()} == kept
+        again = json.loads((file.parent / "replayed" / file.name).read_text())
+        assert len(again["trajectories"]) == len(json.loads(file.read_text())["trajectories"])
 
 
 def test_a_report_holds_the_shortest_trajectory(pytester: pytest.Pytester, serving: Serving) -> None:

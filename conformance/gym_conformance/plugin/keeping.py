@@ -36,17 +36,20 @@ class Keeper:
     option: str
     launched: bool = False
 
-    def keep(self, findings: Sequence[Finding]) -> list[Finding]:
+    def keep(self, findings: Sequence[Finding], *, again: bool = False) -> list[Finding]:
         """Write the files of one check's findings, and add their paths to the findings.
 
         A schedule is written to CHECK.json, for `--gym-replay`; commands that do not fit on a screen to CHECK.sh, with
-        their long bodies beside it. If nothing can be written, a finding stays as it is, with all its commands.
+        their long bodies beside it; of a schedule that is tried `again`, all this in a folder of its own, so that what
+        the first finding named stays as it is. If nothing can be written, a finding stays as it is, with all its
+        commands.
         """
         kept: list[Finding] = []
+        folder = Path(FOLDER, self.name, "replayed" if again else "")
         for finding in findings:
             number = f"-{len(kept) + 1}" if kept else ""
             try:
-                kept.append(self._keep(finding, Path(FOLDER, self.name, finding.check + number)))
+                kept.append(self._keep(finding, folder / (finding.check + number)))
             except OSError:
                 kept.append(finding)
         return kept

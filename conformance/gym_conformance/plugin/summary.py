@@ -249,7 +249,7 @@ def _verdict(tally: Tally, report: Report) -> tuple[str, str]:
             return f"{report.conclusion}.", "yellow"
         case Conclusion.PARTLY:
             but = " but what is accepted" if accepted else ""
-            return f"No rule broken{but}, judging by the {counted(len(tally.found), 'check')} that ran.", "green"
+            return f"No MUST broken{but}, judging by the {counted(len(tally.found), 'check')} that ran.", "green"
     cautious = {check for checks in report.cautions.values() for check in checks}
     counts = {"accepted violation": len(accepted), "warning": len(warned), "caution": len(cautious)}
     return f"Fit to train on{_with(counts)}.", "yellow" if cautious else "green"

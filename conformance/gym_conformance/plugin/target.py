@@ -126,7 +126,7 @@ class Target:
     def judge(self, check: Check, schedule: Schedule | None = None) -> list[Finding]:
         """Run one check, or replay one schedule of it; the first call starts the target."""
         found = self._judge(check, schedule)
-        return self.keeper.keep(found) if self.keeper else found
+        return self.keeper.keep(found, again=schedule is not None) if self.keeper else found
 
     def _judge(self, check: Check, schedule: Schedule | None) -> list[Finding]:
         if check in FILES:

@@ -15,7 +15,7 @@ _SHORT: Final = {
     Conclusion.UNTESTABLE: "not testable",
     Conclusion.STALE: "stale baseline",
     Conclusion.NOTHING: "nothing to judge",
-    Conclusion.PARTLY: "no rule broken",
+    Conclusion.PARTLY: "no MUST broken",
     Conclusion.FIT: "fit",
 }
 

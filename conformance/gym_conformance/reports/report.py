@@ -34,7 +34,7 @@ class Conclusion(StrEnum):
     """The conclusion of a run about a gym."""
 
     FIT = "Fit to train on"
-    PARTLY = "No rule broken, judging by the checks that ran"
+    PARTLY = "No MUST broken, judging by the checks that ran"
     STALE = "The baseline is stale"
     UNTESTABLE = "Not testable as it runs"
     UNFIT = "Not fit to train on"
@@ -147,8 +147,8 @@ class Report:
         if self.stale:
             return Conclusion.STALE
         if not all(check.selected for check in self.checks):
-            passed = any(finding.verdict is Verdict.PASS for finding in self.findings)
-            return Conclusion.PARTLY if passed else Conclusion.NOTHING
+            applied = any(finding.verdict is not Verdict.NOT_APPLICABLE for finding in self.findings)
+            return Conclusion.PARTLY if applied else Conclusion.NOTHING
         return Conclusion.FIT if any(map(_about_training, self.findings)) else Conclusion.NOTHING
 
     @cached_property
