@@ -10,15 +10,19 @@ import pytest
 from cmarkgfm.cmark import Options
 
 from gym_conformance import DOCS
+from gym_conformance.findings import NOT_SELECTED
 from gym_conformance.reports.markdown_report import LIMIT, markdown_report
 from gym_conformance.reports.report import Report
 from tests.reports.samples import (
     ATTACKS,
+    FAILED,
     FIT,
     FRAMEWORK_SAID,
     FULL,
     HUGE,
     NOT_EXAMINED_SAID,
+    PASSED,
+    SKIPPED,
     TARGET,
     UNTESTABLE,
     hostile,
@@ -54,6 +58,12 @@ def test_the_verdict_comes_first_then_what_to_mend() -> None:
     assert lines[0] == "## ❌ Not fit to train on"
     assert next(line for line in lines if "Fix first" in line).startswith("**Fix first:** [`verify-scores-rows`]")
     assert markdown_report(FIT).startswith("## ✅ Fit to train on\n")
+
+
+def test_it_counts_each_check_that_ran_once() -> None:
+    twice = replace(FAILED, subject="example.jsonl:4")
+    left_out = replace(SKIPPED, reason=NOT_SELECTED)
+    assert "2 of 3 checks: 1 pass, 1 fail." in markdown_report(Report(TARGET, (PASSED, FAILED, twice, left_out)))
 
 
 def test_all_that_was_found_is_in_it() -> None:

@@ -161,13 +161,13 @@ def _asides(report: Report) -> Iterator[str]:
 
 def _target(report: Report) -> str:
     target = report.target
-    counts = Counter(finding.verdict for finding in report.findings)
-    ran = sum(check.selected for check in report.checks)
-    accepted = sum(bool(finding.accepted) for finding in report.findings)
+    ran = [check for check in report.checks if check.selected]
+    counts = Counter(check.verdict for check in ran)
+    accepted = sum(any(finding.accepted for finding in check.findings) for check in ran)
     what = f" is {prose(phrase(target['kind']))} ({prose(target['evidence'])})" if "kind" in target else ""
     said = [f"{counts[verdict]:,} {verdict.replace('_', ' ')}" for verdict in Verdict if counts[verdict]]
     said += [f"{accepted:,} of them accepted"] if accepted else []
-    return f"{code(target['url'])}{what}. {ran} of {len(report.checks)} checks: {', '.join(said)}."
+    return f"{code(target['url'])}{what}. {len(ran)} of {len(report.checks)} checks: {', '.join(said)}."
 
 
 def _overview(groups: Iterable[Group]) -> str:
