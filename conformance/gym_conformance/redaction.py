@@ -9,11 +9,13 @@ import base64
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cached_property
 from html import escape
 from typing import Any, Final
 from urllib.parse import quote, quote_plus, unquote
 
+from gym_conformance.grouping import grouped
 from gym_conformance.printable import Shown, printable
 
 #: Replaces a secret.
@@ -104,6 +106,18 @@ class Secrets:
             if len(part) >= _LEAST_NAMED and not part.isdigit() and part.lower() not in _PLACEHOLDERS
         )
 
+    @cached_property
+    def _by_head(self) -> dict[str, list[str]]:
+        """The spellings by their first characters, so that a text is searched once, and not for each of thousands."""
+        length = min(map(len, self._spelt), default=1)
+        return grouped(lambda one: one[:length], self._spelt)
+
+    @cached_property
+    def _by_beginning(self) -> dict[str, list[str]]:
+        """The spellings that are recognised by their first part, by that much of it."""
+        long = (one for one in self._spelt if len(one) > _BEGINNING)
+        return grouped(lambda one: one[:_BEGINNING], long)
+
     def __or__(self, other: "Secrets") -> "Secrets":
         both = Secrets()
         both._spelt = self._spelt | other._spelt
@@ -128,7 +142,10 @@ class Secrets:
     def _found(self, text: str, least: int = 1) -> list[tuple[int, int]]:
         """Where the secrets in a text are, in order, in spellings of so many characters at least (others: chance)."""
         lowered = _lowered(text)
-        present = sorted((one for one in self._spelt if len(one) >= least and one in lowered), key=len, reverse=True)
+        beginning = (
+            one for head in {head for _, head in _heads(lowered, self._by_head)} for one in self._by_head[head]
+        )
+        present = sorted((one for one in beginning if len(one) >= least and one in lowered), key=len, reverse=True)
         either = re.compile("|".join(map(re.escape, present)))
         return [found.span() for found in either.finditer(lowered)] if present else []
 
@@ -157,17 +174,22 @@ class Secrets:
         least = len(text.rstrip(".\"' "))  # these may belong to the cut, or to the secret
         for end in dict.fromkeys((*range(len(text), max(least, len(text) - _ENDING) - 1, -1), least)):
             lowered = _lowered(text[:end][-_TAIL:])
-            for spelling in self._spelt:
-                at = lowered.find(spelling[:_BEGINNING]) if len(spelling) > _BEGINNING else -1
-                while at >= 0 and not spelling.startswith(lowered[at:]):
-                    at = lowered.find(spelling[:_BEGINNING], at + 1)
-                if at >= 0:
+            for at, head in _heads(lowered, self._by_beginning):
+                if any(spelling.startswith(lowered[at:]) for spelling in self._by_beginning[head]):
                     return text[: end + at - len(lowered)] + REDACTED + text[end:]
         return text
 
 
 #: No secrets: for text of the user's own.
 NO_SECRETS: Final = Secrets()
+
+
+def _heads(text: str, heads: Collection[str]) -> Iterator[tuple[int, str]]:
+    """The heads, all of one length, that are in the text, and where."""
+    length = len(next(iter(heads), ""))
+    for at in range(len(text) - length + 1 if heads else 0):
+        if (head := text[at : at + length]) in heads:
+            yield at, head
 
 
 def _lowered(text: str) -> str:

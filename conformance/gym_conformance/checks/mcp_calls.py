@@ -140,7 +140,7 @@ async def mcp_recorded(trial: Trial, row: Any) -> None:
         raise NotApplicable("its reward cannot be compared: it is not scored")
     as_recorded = now.reward == rounded(rollout.reward)
     for _again in range(0 if as_recorded else _RUNS):
-        if (await play(trial, row, calls)).reward != now.reward:
+        if (await play(Trial(trial.bench), row, calls)).reward != now.reward:  # its requests are no part of the finding
             raise NotApplicable("its reward cannot be compared: it is not the same each time")
     if not as_recorded:
         raise Violation(
