@@ -1,7 +1,8 @@
-"""Words of a row that its tools know, such as an existing title, name or id, if no recorded rollout has any.
+"""Words that a row's tools know, such as an existing title, name or id, if no recorded rollout has any.
 
 A made-up text reaches little of a server that looks things up. What a tool knows is mostly in the row, in its own
-fields or in the user's message. A tool knows a word if it answers it differently than words that nobody knows.
+fields or in the user's message, or in what the tools without arguments list. A tool knows a word if it answers it
+differently than words that nobody knows.
 """
 
 import re
@@ -13,17 +14,22 @@ from random import Random
 from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Call, Row, Tool
+from gym_conformance.contract.statuses import is_success
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import Session
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.session.likeness import Answer, alike
 from gym_conformance.trajectories.execute import beside
-from gym_schemas import NoValue, Way, admits, mapped, minimal, rewrite, sampled, scalars
+from gym_conformance.trajectories.generate import may_read
+from gym_schemas import NoValue, Way, admits, mapped, minimal, properties_of, rewrite, sampled, scalars
 from gym_schemas.json_values import texts_in
 
 #: Words tried on a tool for each row, and calls kept for each tool.
 _WORDS, _KEPT = 16, 4
+
+#: Reads whose replies are looked at, and characters of a text in one.
+_READS, _READ = 3, 2_000
 
 #: A longer text is a sentence rather than a name.
 _LONG: Final = 40
@@ -32,26 +38,55 @@ _LONG: Final = 40
 _UNKNOWN: Final = ("Qzxvwkj", "Wvkqjzx")
 _FORMED: Final = 20
 
+#: What stands between the members of a list that is written as text: `Here: rope, a torch`, `[3] link "Cart"`.
+_BETWEEN: Final = re.compile(r"[^\w\s.'@/-]+|\s{2,}|[\r\n\t]|^[-.\s]+", re.MULTILINE)
+
+_WORD: Final = re.compile(r"\w")
+
+#: A longer member, in words, is a sentence.
+_SPOKEN: Final = 3
+
 #: Quoted text, and capitalized words, as names are.
 _NAMES: Final = re.compile(r"[\"'`“]([^\"'`“”\n]{1,40})[\"'`”]|\b([A-Z][\w-]+)")
 
 
 async def known_arguments(gym: Gym, rows: Sequence[Row]) -> dict[str, tuple[Any, ...]]:
-    """Arguments with words of the rows that a tool knows, by tool; tools that know none are left out.
+    """Arguments with words that a tool knows, by tool, of the rows and of replies; tools that know none are left out.
 
     Raises:
         ServerFault: the server does not answer.
     """
-    asked = [(tool, row) for row in rows for tool in row.tools]
+    words = await beside(partial(_words, gym, row) for row in rows)
+    asked = [(tool, row, of_row) for row, of_row in zip(rows, words, strict=True) for tool in row.tools]
     found: dict[str, list[Any]] = {}
-    answered = await beside(partial(_known, gym, tool, row) for tool, row in asked)
-    for (tool, _), known in zip(asked, answered, strict=True):
+    answered = await beside(partial(_known, gym, tool, row, of_row) for tool, row, of_row in asked)
+    for (tool, *_), known in zip(asked, answered, strict=True):
         found.setdefault(tool.name, []).extend(known)
     return {name: tuple(known) for name, known in found.items() if known}
 
 
-async def _known(gym: Gym, tool: Tool, row: Row) -> list[Any]:
-    words = [word for word in words_of(row) if _arguments_with(tool, word)]
+async def _words(gym: Gym, row: Row) -> tuple[str, ...]:
+    """The row's words, and where these are few, those that its reads without arguments list."""
+    words, shown = words_of(row), list[str]()
+    reads = [tool for tool in row.tools if may_read(tool) and not properties_of(tool.parameters)]
+    if reads and len(words) < _WORDS:
+        session = gym.contract.session(Channel(gym.endpoint), row)
+        await session.seed()
+        for read in reads[:_READS]:
+            reply = reply_of(await session.call(Call(read.name, {})))
+            shown += _members(reply.said) if is_success(reply.status) else []
+        await session.close()
+    return tuple(dict.fromkeys((*words, *shown)))[:_WORDS]
+
+
+def _members(said: Any) -> list[str]:
+    """The short members of the lists in a reply."""
+    each = (part.strip() for text in texts_in(said) for part in _BETWEEN.split(text[:_READ]))
+    return [part for part in each if len(part) <= _LONG and len(part.split()) <= _SPOKEN and _WORD.search(part)]
+
+
+async def _known(gym: Gym, tool: Tool, row: Row, words_here: Sequence[str]) -> list[Any]:
+    words = [word for word in words_here if _arguments_with(tool, word)]
     if not words:
         return []
     session = gym.contract.session(Channel(gym.endpoint), row)
