@@ -56,3 +56,18 @@ class OpensAnotherOnRefusal(ReferenceServer):
 def test_a_refusal_that_opens_another_session_is_not_said_to_change_this_one(check: str) -> None:
     [failed] = found_by(check, OpensAnotherOnRefusal())
     assert failed.cause is Cause.LOST_SESSION, failed
+
+
+class CrashesInOneTool(ReferenceServer):
+    """One tool raises; NeMo Gym's own reply to that sets no cookie."""
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        if request.path == "/move_stock":
+            return HttpReply(500, b"Internal Server Error")
+        return await super().dispatch(request)
+
+
+def test_a_session_that_a_crash_loses_is_laid_to_the_crash() -> None:
+    [failed] = found_by("cookie-replacing-client", CrashesInOneTool())
+    assert failed.verdict is Verdict.FAIL
+    assert "/move_stock crashes" in failed.hint

@@ -184,6 +184,8 @@ async def _expect_as_any_client(
     """Require the session and the answers that the easiest client gets: what differs is the other's doing."""
     usual = CookieHabit.COLLECTING
     easiest, tried = await replayed(trial, usual, Channel(trial.gym.endpoint)), await play(trial.channel)
+    if crashed := next((step.name for step in easiest.outcome.calls if is_crash(step.status)), ""):
+        hint = f"{crashed} crashes, and a crash's reply sets no cookie: mend the crash."
     if len(set(easiest.ids)) == 1 < len(set(tried.ids)):
         raise Violation("one session id from the seed to the verify", f"{tried.ids}", hint, Cause.LOST_SESSION)
 
