@@ -19,6 +19,7 @@ from gym_conformance.session.channel import Endpoint
 from gym_conformance.session.transport import Transport
 from gym_conformance.trials.check import Check
 from gym_conformance.trials.launched import NOT_LAUNCHED, Launched
+from gym_conformance.trials.needs import FIRST_LOOK
 from gym_mocks.serving import serve
 from gym_mocks.wire.client import ASGIApp
 from tests.twins.twin import dataset
@@ -68,8 +69,14 @@ def judge(
 
     An exception is a fault of the suite's own.
     """
-    with running(server, data, lock=lock, timeout=timeout) as run:
-        return {check.id: run.judge(check) for check in CHECKS if (check.id in checks if checks else not check.attempt)}
+    chosen = [check for check in CHECKS if (check.id in checks if checks else not check.attempt)]
+    with running(server, data, lock=lock, first_look=needs_first_look(chosen), timeout=timeout) as run:
+        return {check.id: run.judge(check) for check in chosen}
+
+
+def needs_first_look(checks: Iterable[Check]) -> bool:
+    """Whether one of them wants to know what the untouched server answers, as a run of these alone is asked."""
+    return any(FIRST_LOOK in check.needs for check in checks)
 
 
 def found_by(check: str, server: ASGIApp | str, data: Dataset | None = None, timeout: float = 5.0) -> list[Finding]:

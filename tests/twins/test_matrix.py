@@ -67,10 +67,11 @@ def test_a_twin_fails_exactly_what_it_says(twin: Twin, by: str, monkeypatch: pyt
 
 def test_the_reference_passes_every_check() -> None:
     findings = judge(reference_app(), load([DATA]), lock=REFERENCE_LOCK)
-    not_said = {"resources-kept", "repeat-declares-stateless", "calibration-gold"}
+    not_said = {"resources-kept", "repeat-declares-stateless", "calibration-gold", "calls-reach-session"}
     assert ended(findings, Verdict.PASS) == FIXED - OTHERS - not_said
     assert "--gym-pid" in findings["resources-kept"][0].reason
     assert "stateful: " in findings["repeat-declares-stateless"][0].reason
+    assert "needs no argument" in findings["calls-reach-session"][0].reason
     assert "its own recorded rollout" in findings["calibration-gold"][0].reason
 
 

@@ -11,7 +11,7 @@ from gym_conformance.findings import Finding, Verdict
 from gym_conformance.trajectories.profiles import QUICK, Profile
 from gym_mocks.reference import ReferenceServer, reference_app
 from gym_mocks.wire.client import ASGIApp
-from tests.twins.judging import running
+from tests.twins.judging import needs_first_look, running
 from tests.twins.properties import TWINS, PropertyTwin
 from tests.twins.twin import Json
 from tests.twins.typed import TypedReference
@@ -26,8 +26,9 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def search(server: ASGIApp, seed: int, profile: Profile, checks: frozenset[str]) -> dict[str, list[Finding]]:
-    with running(server, timeout=5.0, profile=profile, seed=seed) as run:
-        return {check.id: run.judge(check) for check in PROPERTIES if not checks or check.id in checks}
+    chosen = [check for check in PROPERTIES if not checks or check.id in checks]
+    with running(server, timeout=5.0, profile=profile, seed=seed, first_look=needs_first_look(chosen)) as run:
+        return {check.id: run.judge(check) for check in chosen}
 
 
 #: Seeds that are tried until one tells: what only few drawn examples reach is a matter of luck in one short search.
