@@ -2,13 +2,16 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
 from gym_conformance.checks import read_backs, readiness
 from gym_conformance.checks.registry import CHECKS
+from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.trajectories.profiles import QUICK, Profile
+from gym_conformance.trajectories.trajectory import parse
 from gym_mocks.reference import ReferenceServer, reference_app
 from gym_mocks.wire.client import ASGIApp
 from tests.twins.judging import needs_first_look, running
@@ -35,20 +38,29 @@ def search(server: ASGIApp, seed: int, profile: Profile, checks: frozenset[str])
 SEEDS = range(1, 6)
 
 
-def found_by_one(twin: PropertyTwin, check: str) -> Finding:
-    """What a search tells of the twin, or the last one where none does."""
+def found_by_one(twin: PropertyTwin, check: str) -> tuple[Finding, ASGIApp]:
+    """What a search tells of the twin, or the last one where none does, and the server that it searched."""
     for seed in SEEDS:
         profile = Profile("tests", 1000, 8.0, quiet=QUICK.quiet)
-        (finding,) = search(twin.make(), seed, profile, frozenset({check}))[check]
+        (finding,) = search(server := twin.make(), seed, profile, frozenset({check}))[check]
         if finding.verdict in (Verdict.FAIL, Verdict.NOTE):
             break
+    return finding, server
+
+
+def replayed(server: ASGIApp, replay: str) -> Finding:
+    """What a replay tells of the same server, as its command is printed: without any data."""
+    name, schedule = parse(replay, Path("replay.json"))
+    (check,) = (each for each in PROPERTIES if each.id == name)
+    with running(server, Dataset(), timeout=5.0) as run:
+        (finding,) = run.judge(check, schedule)
     return finding
 
 
 @pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name.replace(" ", "-"))
 def test_a_fault_is_found_and_its_example_is_short(twin: PropertyTwin) -> None:
     for check in twin.fails:
-        finding = found_by_one(twin, check)
+        finding, server = found_by_one(twin, check)
         assert finding.verdict in (Verdict.FAIL, Verdict.NOTE), f"{check}: {finding.verdict} {finding.reason}"
         schedule = json.loads(finding.replay)
         assert sum(len(each["calls"]) for each in schedule["trajectories"]) <= twin.calls, finding.trajectory
@@ -57,6 +69,7 @@ def test_a_fault_is_found_and_its_example_is_short(twin: PropertyTwin) -> None:
         assert finding.actual
         assert finding.hint
         assert finding.reproduce
+        assert replayed(server, finding.replay).verdict is finding.verdict, finding.trajectory
 
 
 def test_what_goes_wrong_only_at_once_is_laid_to_what_is_done_at_once() -> None:

@@ -112,7 +112,7 @@ class _After:
         return partial(Likeness, trial, partial(after, same=True), partial(after, same=False), told)
 
 
-def by_name(trial: Trial, trajectory: Trajectory, found: Sequence[Trajectory]) -> Iterator[Maker]:
+def by_name(trial: Trial, rows: Sequence[Row], trajectory: Trajectory, found: Sequence[Trajectory]) -> Iterator[Maker]:
     """A trajectory after a session with the same names, held to one after a session with other names.
 
     The earlier session makes the same calls, on the same row or on that of another, whose things take the names. Or it
@@ -132,21 +132,22 @@ def by_name(trial: Trial, trajectory: Trajectory, found: Sequence[Trajectory]) -
     if late.calls != trajectory.calls and (names := frozenset().union(*sets[:1], ids_of(trajectory.row))):
         tried.append((names, late))
     shaped = shaped_in(trajectory)
-    shapes = [(shaped, Trajectory(row)) for row in _unlike(trial, trajectory.row)] if shaped else []
+    shapes = [(shaped, Trajectory(row)) for row in _unlike(rows, trajectory.row)] if shaped else []
     for new, pairs in ((new_names, tried), (new_shapes, shapes)):
         for names, other in pairs:
             earlier = late if other is late else replace(trajectory, row=other.row)
             after = _After(partial(new, names), partial(said, earlier, other), partial(renamed, trajectory))
-            yield after.held(trial, Told(Schedule((earlier, trajectory)), ", as after a session that used other names"))
+            told = Schedule((said(earlier, other, {name: name for name in names}), trajectory))
+            yield after.held(trial, Told(told, ", as after a session that used other names"))
 
 
-def _unlike(trial: Trial, row: Row) -> Sequence[Row]:
+def _unlike(rows: Sequence[Row], row: Row) -> Sequence[Row]:
     """Rows that have the fewest fields alike with this one: calls come to something else there."""
 
     def alike(other: Row) -> int:
         return sum(own(other).get(name) == value for name, value in own(row).items())
 
-    return sorted((other for other in trial.gym.rows if other is not row), key=alike)[:_SETS]
+    return sorted((other for other in rows if other is not row), key=alike)[:_SETS]
 
 
 def _reads_last(trajectory: Trajectory) -> Trajectory:
@@ -203,15 +204,15 @@ def by_phrase(trial: Trial, trajectory: Trajectory) -> Iterator[Maker]:
         yield after.held(trial, told)
 
 
-def by_row(trial: Trial, knowledge: Knowledge) -> Iterator[Maker]:
+def by_row(trial: Trial, rows: Sequence[Row], knowledge: Knowledge) -> Iterator[Maker]:
     """A trajectory after one on another row that shares a text with its own, such as a task's id.
 
     Both have a new one in its place, and in the control each another: rows of one task are served and scored by what
     else they have.
     """
     known_on = first_of_each(lambda one: one.row, known(knowledge))
-    for value, *rows in shared_names(trial.gym.rows)[:_SHARED]:
-        for one, other in permutations(known_on.get(row) or reads_on(trial.gym, row) for row in rows):
+    for value, *two in shared_names(rows)[:_SHARED]:
+        for one, other in permutations(known_on.get(row) or reads_on(trial.gym, row) for row in two):
             told = Told(Schedule((other, one)), ", as after a session on a row that shares nothing with its own")
             after = _After(partial(new_names, frozenset([value])), partial(renamed, other), partial(renamed, one))
             yield after.held(trial, told)
@@ -251,13 +252,13 @@ def _moves(first: Outcome, second: Outcome) -> bool:
     return any(isinstance(one.actual, int | float) and not by_design(one.place) for one in numbers)
 
 
-def by_answer(trial: Trial, found: Sequence[Trajectory]) -> Iterator[Maker]:
+def by_answer(trial: Trial, rows: Sequence[Row], found: Sequence[Trajectory]) -> Iterator[Maker]:
     """What an answer earns on a row, after it was given to another row.
 
     No earlier score of it is known: a word that nobody has said before stands before it, or zeros follow its number.
     """
     own = next((each for each in found if each.answer != PLAIN_ANSWER), None)
-    other = next((Trajectory(row) for row in trial.gym.rows if own and row is not own.row), None)
+    other = next((Trajectory(row) for row in rows if own and row is not own.row), None)
     if own is None or other is None:
         return
     lengths = iter(Random().sample(_ZEROS, len(_ZEROS)))

@@ -20,6 +20,7 @@ from gym_conformance.checks.after_others import (
     by_words_alike,
 )
 from gym_conformance.checks.between_reads import around, asking_for_others, fresh, steady, where_it_ends
+from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.findings import Cause
 from gym_conformance.session.channel import NoRoom
 from gym_conformance.trajectories.before_and_after import ChangedAnswer, changed, changed_since, reads_on
@@ -84,7 +85,7 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
     with _if_there_is_room(crowded):
         _expect_unchanged(trial, await changed_since(trial.gym, look) if look else None)
     found = known(knowledge)[:_TRAJECTORIES]
-    pairs = await _expect_no_traces(trial, knowledge, found, crowded)
+    pairs = await _expect_no_traces(trial, trial.gym.rows, knowledge, found, crowded)
     with _if_there_is_room(crowded):
         await expect_the_same_each_time(trial, found, knowledge.beside(FEW))
     looked = 0
@@ -119,10 +120,10 @@ class _Pairs:
 
 
 async def _expect_no_traces(
-    trial: Trial, knowledge: Knowledge, found: Sequence[Trajectory], crowded: list[str]
+    trial: Trial, rows: Sequence[Row], knowledge: Knowledge, found: Sequence[Trajectory], crowded: list[str]
 ) -> _Pairs:
     """Try pairs of sessions of all kinds in turn, as far as there is time and room."""
-    kinds = _kinds(trial, knowledge, found)
+    kinds = _kinds(trial, rows, knowledge, found)
     makers = [make for make in chain.from_iterable(zip_longest(*kinds)) if make]
     seconds = max(_SECONDS, _PATIENCE * trial.settings.search.profile.patience)
     looking, excluding = (Patience(seconds, len(kinds)) for _ in range(2))
@@ -149,7 +150,9 @@ def _if_there_is_room(crowded: list[str]) -> Iterator[None]:
         crowded.append(str(needed))
 
 
-def _kinds(trial: Trial, knowledge: Knowledge, found: Sequence[Trajectory]) -> Sequence[Iterator[Maker]]:
+def _kinds(
+    trial: Trial, rows: Sequence[Row], knowledge: Knowledge, found: Sequence[Trajectory]
+) -> Sequence[Iterator[Maker]]:
     """What is suspected of earlier sessions, by kind."""
     look = trial.learned.first_look
     differs = {probe: varying(before) for probe, before in zip(look.probes, look.before, strict=True)} if look else {}
@@ -157,11 +160,11 @@ def _kinds(trial: Trial, knowledge: Knowledge, found: Sequence[Trajectory]) -> S
     return (
         *(around(trial, probe, found, differs.get(probe, frozenset())) for probe in probes),
         where_it_ends(trial, knowledge, found),
-        (make for trajectory in found for make in by_name(trial, trajectory, found)),
+        (make for trajectory in found for make in by_name(trial, rows, trajectory, found)),
         (make for trajectory in found for make in by_phrase(trial, trajectory)),
         by_attempts(trial, found),
-        by_row(trial, knowledge),
-        by_answer(trial, found),
+        by_row(trial, rows, knowledge),
+        by_answer(trial, rows, found),
         by_words_alike(trial, found),
     )
 
@@ -214,7 +217,8 @@ def _expect_unchanged(trial: Trial, change: ChangedAnswer | None) -> None:
 async def _before_and_after(trial: Trial, schedule: Schedule) -> None:
     """What `--gym-replay` does: the first trajectory 17 times before the others, and 17 times after them.
 
-    Where the others come and go in its midst, it reads before and after that.
+    Where the others come and go in its midst, it reads before and after that. If nothing has changed then, pairs of
+    these trajectories are tried as in the check, since what they have in common is new in each and not in the schedule.
     """
     probe, *writes = schedule.trajectories
     if schedule.order:
@@ -225,6 +229,12 @@ async def _before_and_after(trial: Trial, schedule: Schedule) -> None:
             await expect_none(trial, make())
         return
     _expect_unchanged(trial, (await changed(trial.gym, (probe,), writes)).change)
+    rows = tuple(dict.fromkeys(one.row for one in schedule.trajectories))
+    knowledge = Knowledge(rows, known_trajectories=schedule.trajectories)
+    found, crowded = known(knowledge)[:_TRAJECTORIES], list[str]()
+    pairs = await _expect_no_traces(trial, rows, knowledge, found, crowded)
+    await expect_the_same_each_time(trial, found, FEW)
+    pairs.tell(trial, 0, crowded)
 
 
 isolation_earlier = replace(isolation_earlier, attempt=_before_and_after)

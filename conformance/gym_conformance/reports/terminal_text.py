@@ -68,7 +68,7 @@ def _reproduction(finding: Finding) -> list[str]:
         return ["  reproduce (bash):", indent("\n".join(finding.reproduce), "    ")]
     commands = with_bodies_at(finding.reproduce, finding.script.removesuffix("sh"))
     shown = commands[:_COMMANDS] if len(commands) > _COMMANDS + 1 else commands
-    more = [f"    ... and {len(commands) - len(shown)} more"] if len(shown) < len(commands) else []
+    more = [f"    # ... and {len(commands) - len(shown)} more"] if len(shown) < len(commands) else []
     return [f"  reproduce (bash): bash {quote(finding.script)}", indent("\n".join(shown), "    "), *more]
 
 

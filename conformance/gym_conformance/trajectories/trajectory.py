@@ -260,7 +260,10 @@ def parse(text: str, path: FilePath) -> tuple[str, Schedule]:
     if not isinstance(whole, dict) or whole.get("schema") != SCHEMA:
         raise ValueError(f"its schema is not {SCHEMA!r}")
     try:
-        trajectories = tuple(_trajectory(each, path, at) for at, each in enumerate(whole["trajectories"], start=1))
+        rows: list[Row] = []  # one object for each, since rows are told apart by identity
+        trajectories = tuple(
+            _trajectory(each, path, at, rows) for at, each in enumerate(whole["trajectories"], start=1)
+        )
         order = tuple(int(turn) for turn in whole["order"])
         if not trajectories or any(not 0 <= turn < len(trajectories) for turn in order):
             raise ValueError("its order names a trajectory that it does not have")
@@ -270,11 +273,14 @@ def parse(text: str, path: FilePath) -> tuple[str, Schedule]:
         raise ValueError(f"it lacks {missing}") from None
 
 
-def _trajectory(data: Mapping[str, Any], path: FilePath, number: int) -> Trajectory:
+def _trajectory(data: Mapping[str, Any], path: FilePath, number: int, rows: list[Row]) -> Trajectory:
     calls = tuple(Call(str(call["tool"]), call["arguments"]) for call in data["calls"])
     if not isinstance(data["row"]["responses_create_params"], dict):
         raise TypeError("responses_create_params")
-    return Trajectory(Row(data["row"], Source(path, number)), calls, frozenset(data["noise"]), str(data["answer"]))
+    row = next((row for row in rows if row.data == data["row"]), None)
+    if row is None:
+        rows.append(row := Row(data["row"], Source(path, number)))
+    return Trajectory(row, calls, frozenset(data["noise"]), str(data["answer"]))
 
 
 def is_reference(value: Any) -> bool:
