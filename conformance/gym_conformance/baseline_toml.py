@@ -38,8 +38,10 @@ def read_baseline(path: Path) -> Baseline:
     try:
         text = read_text(path)
         data = tomllib.loads(text)
-    except OSError as error:
+    except FileNotFoundError as error:
         raise BadBaseline(f"{path}: {error.strerror}; --gym-baseline-write FILE creates one") from None
+    except OSError as error:
+        raise BadBaseline(f"{path}: {error.strerror}; give a file that can be read") from None
     except (ValueError, RecursionError) as error:
         raise BadBaseline(f"{path}: not TOML: {error}") from None
     tables = data.get("accepted", [])

@@ -139,7 +139,10 @@ def _files(paths: Iterable[Path], *, recorded: bool) -> list[Path]:
     found: dict[Path, None] = {}
     for path in paths:
         if is_folder(path):
-            inside = sorted(path.glob("*.jsonl"))
+            try:
+                inside = sorted(each for each in path.iterdir() if each.name.endswith(".jsonl"))
+            except OSError as error:  # which `glob` keeps to itself
+                raise BadData(f"{path}: {error.strerror}; give a folder that can be read") from None
             if not inside:
                 raise BadData(f"{path}: the folder has no *.jsonl file; give a folder that has one, or a file")
             found |= dict.fromkeys(inside)

@@ -223,11 +223,11 @@ def ensure_writable(option: str, path: Path) -> None:
     folder = path.absolute().parent
     if not is_folder(folder):
         raise BadOption(f"{option} {str(path)!r}: its folder does not exist; make it first")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise BadOption(f"{option} {str(path)!r}: its folder cannot be written to; give one that can")
     try:
         there = path.is_dir()
     except OSError as error:  # a name that is too long
         raise BadOption(f"{option}: {error.strerror}; give another file") from None
     if there:
         raise BadOption(f"{option} {str(path)!r}: that is a folder; give a file")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise BadOption(f"{option} {str(path)!r}: its folder cannot be written to; give one that can")

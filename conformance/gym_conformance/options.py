@@ -144,7 +144,8 @@ class Option:
         try:
             return self.many(self.read(self.name, one) for one in given) if self.many else self.read(self.name, given)
         except OSError as error:  # the name is too long, for example
-            raise BadOption(f"{self.name}: {error.strerror}; give another file") from None
+            named = f" {str(error.filename)[:100]!r}" if error.filename else ""
+            raise BadOption(f"{self.name}{named}: {error.strerror}; give another file") from None
 
 
 def _option(

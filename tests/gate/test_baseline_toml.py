@@ -78,6 +78,8 @@ def test_what_is_wrong_is_one_line(tmp_path: Path, text: str | bytes, said: str)
 def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(BadBaseline, match=r"none\.toml: No such file or directory; --gym-baseline-write"):
         read_baseline(tmp_path / "none.toml")
+    with pytest.raises(BadBaseline, match="a folder; give a file that can be read"):
+        read_baseline(tmp_path)
 
 
 @pytest.mark.parametrize("subject", [text for text in ATTACKS if text.isprintable()] + ["[x]*?", 'quote "', "\x7f"])

@@ -74,6 +74,17 @@ def test_a_run_stops_before_it_judges(
     assert run.ret == pytest.ExitCode.USAGE_ERROR
 
 
+def test_a_folder_that_cannot_be_listed_is_not_said_to_be_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: Path) -> None:  # as the system does, unless root asks
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    with pytest.raises(BadData, match="Permission denied; give a folder that can be read"):
+        load([tmp_path])
+
+
 def test_a_file_brings_the_rollouts_beside_it() -> None:
     dataset = load([DATA])
     assert len(dataset.rows) == dataset.read == len(DATA.read_bytes().splitlines())

@@ -147,6 +147,7 @@ BAD = {
     ),
     "settings of nothing": (["--gym-demo", "--gym-env-set", "a=b"], f"--gym-env-set: {_LAUNCHED}"),
     "launching nothing": (["--gym-demo", "--gym-launch", "real"], f"--gym-launch: {_LAUNCHED}"),
+    "an env of no name": (["--gym-env", "x" * 5_000], "--gym-env '*xxx*': File name too long; give another file"),
     "a folder for a baseline": (
         ["--gym-demo", "--gym-baseline-write", "folder.json"],
         "--gym-baseline-write 'folder.json': that is a folder; give a file",
