@@ -229,10 +229,9 @@ async def _before_and_after(trial: Trial, schedule: Schedule) -> None:
             await expect_none(trial, make())
         return
     _expect_unchanged(trial, (await changed(trial.gym, (probe,), writes)).change)
-    rows = tuple(dict.fromkeys(one.row for one in schedule.trajectories))
-    knowledge = Knowledge(rows, known_trajectories=schedule.trajectories)
+    knowledge = Knowledge.of(schedule)
     found, crowded = known(knowledge)[:_TRAJECTORIES], list[str]()
-    pairs = await _expect_no_traces(trial, rows, knowledge, found, crowded)
+    pairs = await _expect_no_traces(trial, knowledge.rows, knowledge, found, crowded)
     await expect_the_same_each_time(trial, found, FEW)
     pairs.tell(trial, 0, crowded)
 

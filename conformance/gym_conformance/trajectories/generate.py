@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from hypothesis import strategies as st
 
@@ -84,6 +84,12 @@ class Knowledge:
     at_once: int = 1
     by_row: dict[Row, Mapping[str, "ToolCalls"]] = field(default_factory=dict, init=False, repr=False)
     by_definition: dict[str, "ToolCalls"] = field(default_factory=dict, init=False, repr=False)
+
+    @classmethod
+    def of(cls, schedule: Schedule) -> Self:
+        """What a schedule shows, for a replay, which knows nothing else."""
+        rows = tuple(dict.fromkeys(one.row for one in schedule.trajectories))
+        return cls(rows, known_trajectories=schedule.trajectories)
 
     def sessions_in(self, seconds: float, *, at_most: int) -> int:
         """How many sessions in which nothing is done fit into this many seconds, at least one."""

@@ -94,7 +94,12 @@ def property_check(
                 raise broken.cause
             attempts.ensure_compared()
 
-        return Check(check_id, title, why, inspect.getdoc(attempt) or "", tuple(needs), the_server, body, attempt)
+        async def again(trial: Trial, schedule: Schedule) -> None:
+            await attempt(trial, schedule)
+            for each in filter(None, (before, meanwhile)):  # what they found is not in the order of the steps
+                await each(trial, Knowledge.of(schedule))
+
+        return Check(check_id, title, why, inspect.getdoc(attempt) or "", tuple(needs), the_server, body, again)
 
     return declare
 
