@@ -1,0 +1,92 @@
+"""A call that is refused as lacking an argument which its schema lets it leave out, or does not offer."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Any, Final
+
+from gym_conformance.drift.compare import UNNAMED
+from gym_conformance.drift.wording import short
+from gym_conformance.probes.call_places import Place
+from gym_conformance.probes.refused_call import FIXES, ROWS, RefusedCall
+from gym_conformance.session.exchange import Reply
+from gym_conformance.session.likeness import Answer, alike
+from gym_conformance.session.refusals import says_no, says_yes
+from gym_schemas import Acceptance, Schema, boundary_values, scalars, whole
+
+_WORD: Final = re.compile(r"\w+")
+
+
+async def lacks_unoffered(place: Place, acceptance: Acceptance, nodes: Mapping[str, Schema]) -> RefusedCall | None:
+    """The call, if it is refused as lacking an argument that the schema does not offer, and no longer where that is given.
+
+    What the session lacks, such as a name that another tool sets, no argument makes good; and where any extra argument
+    is refused first, this one is refused as any other.
+    """
+    call, reply = await place.ask(place.base)
+    found = await asked_for(place, acceptance, nodes, call, reply) if says_no(reply) else None
+    if found is None or found.argument in nodes:
+        return None
+    given, other = [(await place.ask_with(name, "a"))[1] for name in (found.argument, UNNAMED)]
+    says = {text for text, _ in scalars(reply.said) if isinstance(text, str) and found.argument in text}
+    if says & {text for text, _ in scalars(given.said)} or alike(
+        Answer(given, (found.argument,)), Answer(other, (UNNAMED,))
+    ):
+        return None
+    return replace(found, because=f"{found.because}; with {found.argument} it is not", beside=(*found.beside, given))
+
+
+async def lacks_optional(places: Sequence[Place], nodes: Mapping[str, Schema]) -> RefusedCall | None:
+    """The smallest call, the first, if an argument that it may leave out is asked for, and it is taken where that is given.
+
+    Whatever else is given, in whatever place, the same must be said, or one state alone may need it, or one of several.
+    """
+    smallest, *known = places
+    call, refusal = await smallest.ask(smallest.base)
+    said = set(_WORD.findall(refusal.text)) if says_no(refusal) else set[str]()
+    for name in nodes.keys() & said - smallest.base.keys():
+        without = [
+            replace(smallest, base={**smallest.base, other: value})
+            for other, node in nodes.items()
+            if other != name
+            for value in islice(map(whole, boundary_values(node)), FIXES)
+        ]
+        without += [replace(each, base={key: each.base[key] for key in each.base if key != name}) for each in known]
+        without += [
+            replace(smallest, row=row) for row in smallest.gym.rows[:ROWS] if smallest.tool in map(str, row.tools)
+        ]
+        for value in islice(map(whole, boundary_values(nodes[name])), FIXES):
+            sent, given = await smallest.ask_with(name, value)
+            if says_yes(given):
+                if any([(await each.ask(each.base))[1].text != refusal.text for each in without]):
+                    break
+                return RefusedCall(name, call, refusal, f"{short(sent)} is accepted: status {given.status}", (given,))
+    return None
+
+
+async def asked_for(
+    place: Place, acceptance: Acceptance, nodes: Mapping[str, Schema], call: Mapping[str, Any], refusal: Reply
+) -> RefusedCall | None:
+    """The recorded call, if it is refused as lacking an argument, just as it is when one of its own is removed.
+
+    The refusals must be equal except for the name. What it lacks may be an optional argument, or one that the schema
+    does not name, provided the whole text is otherwise the same, since any word of a refusal might be its name.
+    """
+    given = set(_WORD.findall(json.dumps(call)))  # a value that is not found is named, too
+    texts = [text for text, _ in scalars(refusal.said) if isinstance(text, str)]
+    asked = [(name, text) for text in texts for name in dict.fromkeys(_WORD.findall(text)) if name not in given]
+    for own in call if asked else ():
+        less = {key: value for key, value in call.items() if key != own}
+        if acceptance.accepts(less):
+            continue
+        reply = (await place.ask(less))[1]
+        answered = [text for text, _ in scalars(reply.said) if isinstance(text, str)]
+        for name, text in asked if reply.status == refusal.status else ():
+            of_own = re.sub(rf"\b{re.escape(name)}\b", own.replace("\\", r"\\"), text)
+            if any(of_own in each if name in nodes else of_own == each != own for each in answered):
+                was = f"recorded in {place.recorded} with the output {short(place.output)}; " if place.recorded else ""
+                because = f"{was}without {own}, which is required, it is answered {short(of_own)}"
+                return RefusedCall(name, call, refusal, because, (reply,))
+    return None

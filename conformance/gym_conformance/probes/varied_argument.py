@@ -1,0 +1,302 @@
+"""One argument of a call that is accepted, given wrong values and allowed ones: which are refused alike."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any, Final
+
+from gym_conformance.contract.dataset_rows import Row
+from gym_conformance.contract.statuses import is_crash, is_success
+from gym_conformance.drift.lax import SAYS_MOST, leaves_open
+from gym_conformance.drift.wording import short
+from gym_conformance.grouping import first_of_each
+from gym_conformance.probes.call_places import Place, recorded_places
+from gym_conformance.probes.refused_call import FIXES, ROWS, STRANGE_VALUES, RefusedCall, is_no_such_text
+from gym_conformance.session.exchange import Reply
+from gym_conformance.session.likeness import Answer, alike
+from gym_conformance.session.refusals import says_no, says_yes
+from gym_conformance.trajectories.renaming import renamed
+from gym_conformance.trajectories.trajectory import Trajectory
+from gym_schemas import Acceptance, Schema, boundary_values, properties_of, walk, whole
+from gym_schemas.json_values import type_of
+
+#: Words for something that does not exist: a lookup answers so to any value that it does not find.
+_ABSENT: Final = re.compile(
+    r"not (?:be )?found|no such|n(?:o|')t exist|unknown|nothing|there (?:is|are) no\b|\bno \w+ (?:has|have|with|named|called|of|for)\b",
+    re.IGNORECASE,
+)
+
+#: A day, and a time in it.
+_DAY: Final = re.compile(r"(\d{4}-\d\d-\d\d)(T.+)?")
+
+#: Values of one argument.
+_VALUES: Final = 12
+
+#: Keywords that limit how small a number may be, which may also apply to other types.
+_LEAST: Final = frozenset({"minimum", "exclusiveMinimum"})
+_LIMITS: Final = {
+    "string": frozenset({"minLength", "maxLength", "pattern", "format"}),
+    "array": frozenset({"minItems", "maxItems"}),
+    "object": frozenset({"properties"}),
+}
+_MOST_LONG: Final = frozenset({"maxLength", "maxItems"})
+
+#: Keywords whose schemas say nothing of the value itself, but of what is within it.
+_PARTS: Final = frozenset({"properties", "patternProperties", "additionalProperties", "items", "prefixItems"})
+
+#: Values that code may mistake for a missing one: `if not price`.
+_FALSE: Final[tuple[Any, ...]] = (None, 0, False)
+
+
+def _kind(value: Any) -> str:
+    kind = type_of(value)
+    return "number" if kind == "integer" else kind
+
+
+class Argument:
+    """One argument of the call, the known calls that are `given` it, and the replies to wrong and to allowed values of it."""
+
+    def __init__(
+        self, place: Place, elsewhere: Mapping[Row, Place], name: str, node: Schema, given: Sequence[Place]
+    ) -> None:
+        self.place, self.elsewhere, self.name, self.node, self.given = place, elsewhere, name, node, given
+        self.closed = isinstance(node, dict) and ("enum" in node or "const" in node or node.get("type") == "boolean")
+        self.wrong: list[tuple[Any, Reply]] = []
+        self.taken: list[tuple[Any, Reply]] = []
+        self.returned: list[Any] = []
+        self.otherwise: tuple[Any, Reply] | None = None
+        self.missing: Reply | None = None
+
+    async def refused(self) -> RefusedCall | None:
+        """An allowed value that is refused like a wrong one, while a call that differs only there is accepted."""
+        await self._try_wrong()
+        refused = await self._try_allowed() if self.wrong or self.missing else []
+        if refused:
+            await self._try_given()
+        if refused and not self.taken:
+            await self._try_without()
+            await self._try_retyped()
+        if refused:
+            await self._try_returned()
+        shown = self.taken[0] if self.taken else self.otherwise
+        if shown is None:
+            return None
+        for value, sent, reply, (wrong, alike_to) in refused:
+            others = [other for other, *_ in refused if _kind(other) == _kind(value) and other]
+            if not self._is_meant(value, others) or await self._is_no_such(value) or await self._depends(value):
+                continue
+            if await self._is_the_rows(value):
+                continue
+            if await self._everywhere(value):
+                other, answered = shown
+                how = "accepted" if self.taken else f"answered differently, {short(answered.said)}"
+                because = f"{wrong} is answered alike, and {short(other)} is {how}: status {answered.status}"
+                return RefusedCall(self.name, sent, reply, because, (alike_to, answered))
+        return None
+
+    async def in_another_form(self) -> RefusedCall | None:
+        """A day that is refused, as each is, but taken as the schema does not allow it: with a time, or without one."""
+        acceptance, found = Acceptance(self.node), None
+        for value in islice(map(whole, boundary_values(self.node)), _VALUES):
+            day = _DAY.fullmatch(value) if isinstance(value, str) else None
+            other = day and (day[1] if day[2] else f"{value}T00:00:00Z")
+            if other is None or acceptance.accepts(other):
+                continue
+            (sent, reply), (_, answered) = await self._ask(value), await self._ask(other)
+            if not says_no(reply) or not says_yes(answered):
+                return None
+            because = f"{short(other)} is accepted: status {answered.status}"
+            found = found or RefusedCall(self.name, sent, reply, because, (answered,))
+        return found
+
+    async def _try_wrong(self) -> None:
+        acceptance = Acceptance(self.node)
+        # many languages take true for 1, and then refuse it where they refuse 1, as for another argument's sake
+        wrong = [
+            each
+            for each in STRANGE_VALUES
+            if not (acceptance.accepts(each) or (each is True and acceptance.accepts(1)))
+        ]
+        for value in wrong[: 3 if self.closed else None]:
+            sent, reply = await self._ask(value)
+            if says_no(reply):
+                self.wrong.append((value, reply))
+            elif is_success(reply.status):
+                self.taken.append((sent, reply))
+        if any(acceptance.accepts(value) for value in _FALSE):
+            reply = (await self._ask_without())[1]
+            if says_no(reply):
+                self.missing = reply
+
+    async def _try_allowed(self) -> list[tuple[Any, Any, Reply, tuple[str, Reply]]]:
+        refused = []
+        for value in islice(map(whole, boundary_values(self.node)), _VALUES):
+            sent, reply = await self._ask(value)
+            like = self._like(value, reply)
+            if like:
+                refused.append((value, sent, reply, like))
+            elif says_yes(reply):
+                self.taken.append((sent, reply))
+        return refused
+
+    async def _try_given(self) -> None:
+        """Whether what known calls give is accepted: a time zone, say, cannot be made up."""
+        values = first_of_each(repr, [each.base[self.name] for each in self.given])
+        for value in islice(values.values(), FIXES):
+            sent, reply = await self._ask(value)
+            if says_yes(reply):
+                self.taken.append((sent, reply))
+
+    async def _try_without(self) -> None:
+        sent, reply = await self._ask_without()
+        if says_yes(reply):
+            self.taken.append((sent, reply))
+
+    async def _try_retyped(self) -> None:
+        """Whether numbers are refused like an object but their digits as a text are not, or the other way round.
+
+        The schema allows only the type that is refused, so the server expects the other type, and looks the values up.
+        """
+        acceptance = Acceptance(self.node)
+        types: list[list[Any]] = [[1, 7, 23], ["1", "7", "23"]]
+        own, others = sorted(types, key=lambda values: not all(map(acceptance.accepts, values)))
+        objects = [Answer(reply, (strange,)) for strange, reply in self.wrong if isinstance(strange, dict)]
+        if not all(map(acceptance.accepts, own)) or any(map(acceptance.accepts, others)) or not objects:
+            return
+        if _ABSENT.search(objects[0].reply.text):
+            return  # any value is looked up, and only the type is refused differently
+        for value in own:
+            if not alike(Answer((await self._ask(value))[1], (value,)), objects[0]):
+                return
+        for value in others:
+            sent, reply = await self._ask(value)
+            looked_for = _ABSENT.search(reply.text) or says_yes(reply)
+            if not looked_for or is_crash(reply.status):
+                return
+        self.otherwise = sent, reply
+
+    async def _try_returned(self) -> None:
+        """Use a value that recorded calls take from an earlier reply, such as a cursor, which cannot be made up."""
+        place = self.place
+        for other in recorded_places(place.gym, place.channel, place.tool, returned=self.name):
+            sent, reply = await other.ask(other.base)
+            if says_yes(reply):
+                self.returned.append(sent[self.name])
+
+    async def _ask_without(self) -> tuple[Any, Reply]:
+        return await self.place.ask({key: value for key, value in self.place.base.items() if key != self.name})
+
+    async def _ask(self, value: Any, row: Row | None = None) -> tuple[Any, Reply]:
+        return await self.place.ask_with(self.name, value, row)
+
+    def _like(self, value: Any, reply: Reply) -> tuple[str, Reply] | None:
+        """The wrong argument that is refused in the same words, and how; None if the words may be a lookup's."""
+        if not says_no(reply):
+            return None
+        if not value and self.missing and alike(Answer(reply, ()), Answer(self.missing, ())):
+            return f"a call without {self.name}", self.missing
+        for strange, wrongly in self.wrong:
+            typed = not isinstance(strange, type(value)) or isinstance(strange, bool) is not isinstance(value, bool)
+            # the identical text counts too: a value such as `a` may be one of its words
+            if (self.closed or (typed and not _ABSENT.search(reply.text))) and (
+                reply.text == wrongly.text or alike(Answer(reply, (value,)), Answer(wrongly, (strange,)))
+            ):
+                return short({self.name: strange}), wrongly
+        return None
+
+    def _is_meant(self, value: Any, others: Sequence[Any]) -> bool:
+        """Whether the schema positively allows the value, rather than merely not excluding it.
+
+        If values of its type are partly accepted, an empty text or a number beyond the accepted ones may be refused for
+        its meaning, unless the schema limits the length of the text or the size of the number. So may an empty text or
+        list if nothing of its type is accepted, unless `others` that are not empty are refused in the same way; and any
+        text, unless one of another type is accepted or the schema says which texts there are.
+        """
+        kind = _kind(value)
+        spoken = {keyword for way, node in walk(self.node) if _PARTS.isdisjoint(way) for keyword in node}
+        taken = [sent.get(self.name) for sent, _ in self.taken]
+        known = [*self.returned, *(each for each in taken if each is not None)]  # null is as good as left out
+        like = [each for each in known if _kind(each) == kind]
+        if kind in ("null", "boolean") or spoken & {"enum", "const"}:
+            return True
+        if not like and kind == "string" and not known and not self.otherwise and leaves_open(self.node):
+            return False  # nor would any other text that is made up
+        if not like:
+            return kind == "number" or bool(value or others or spoken & _LIMITS[kind])
+        if kind == "number":
+            bounds = _LEAST if value < min(like) else SAYS_MOST if value > max(like) else spoken
+            return bool(spoken & bounds)
+        return bool(spoken & (_LIMITS[kind] if value else _LIMITS[kind] - _MOST_LONG))
+
+    async def _is_no_such(self, value: Any) -> bool:
+        taken = [sent.get(self.name) for sent, _ in self.taken]
+        return await is_no_such_text(self.place, self.name, self.node, value, taken)
+
+    async def _depends(self, value: Any) -> bool:
+        """Whether the state says which numbers there are: the least that known calls take, or the largest, is refused in another."""
+        if _kind(value) != "number":
+            return False
+        given = [each for each in self.given if _kind(each.base[self.name]) == "number"][:_VALUES]
+        taken = [each for each in given if says_yes((await each.ask(each.base))[1])]
+        taken.sort(key=lambda each: each.base[self.name])
+        for own, other in ((taken[0], taken[-1]), (taken[-1], taken[0])) if taken else ():
+            if says_no((await other.ask_with(self.name, own.base[self.name]))[1]):
+                return True
+        return False
+
+    async def _is_the_rows(self, value: Any) -> bool:
+        """Whether a row says which texts there are: it takes this one if it has it wherever it had one that is accepted."""
+        for other in [sent.get(self.name) for sent, _ in self.taken][:FIXES]:
+            if isinstance(value, str) and isinstance(other, str):
+                row = renamed(Trajectory(self.place.row), {other: value}).row
+                if says_yes((await replace(self.place, row=row).ask_with(self.name, value))[1]):
+                    return True
+        return False
+
+    async def _everywhere(self, value: Any) -> bool:
+        """Whether other rows refuse the value in the same way: in a single row it may just not exist."""
+        place = self.place
+        rows = [
+            row for row in place.gym.rows if row is not place.row and any(one.name == place.tool for one in row.tools)
+        ]
+        agreeing = 0
+        for row in rows[:ROWS]:
+            there = self.elsewhere.get(row)
+            asking = there.ask_with(self.name, value) if there else self._ask(value, row)
+            if self._like(value, (await asking)[1]):
+                agreeing += 1
+            elif (
+                there or not self.taken or is_success((await self._ask(self.taken[0][0].get(self.name), row))[1].status)
+            ):
+                return False  # a row that refuses even the value accepted here shows nothing
+        return bool(agreeing) or (not rows and not any(_ABSENT.search(reply.text) for _, reply in self.wrong))
+
+
+@dataclass(frozen=True)
+class _Within(Place):
+    """A place whose call is the object in one argument of another's."""
+
+    outer: str = ""
+    whole: dict[str, Any] = field(default_factory=dict)
+
+    async def ask(self, arguments: Any, row: Row | None = None) -> tuple[Any, Reply]:
+        sent, reply = await super().ask({**self.whole, self.outer: arguments}, row)
+        return sent[self.outer], reply
+
+
+async def refused_within(argument: "Argument") -> RefusedCall | None:
+    """The same of what an object holds that is an argument: the members that an enum lists."""
+
+    def within(place: Place) -> _Within:
+        base = place.base.get(argument.name)
+        others = {name: value for name, value in vars(place).items() if name != "base"}
+        return _Within(**others, base=base if isinstance(base, dict) else {}, outer=argument.name, whole=place.base)
+
+    for name, node in properties_of(argument.node).items() if isinstance(argument.node, dict) else ():
+        elsewhere = {row: within(place) for row, place in argument.elsewhere.items()}
+        inner = Argument(within(argument.place), elsewhere, name, node, ())
+        if inner.closed and (found := await inner.refused()):
+            call, _ = await argument.place.ask_with(argument.name, found.call)
+            return replace(found, argument=f"{argument.name}.{name}", call=call)
+    return None
