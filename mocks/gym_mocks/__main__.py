@@ -44,7 +44,13 @@ def _parser() -> argparse.ArgumentParser:
         choices=EXAMPLES,
         help="an example environment; repeatable (default: weather)",
     )
-    serve.add_argument("--config", type=Path, action="append", default=[], help="an env's configs/*.yaml")
+    serve.add_argument(
+        "--config",
+        type=Path,
+        action="append",
+        default=[],
+        help="an env's configs/*.yaml, with mocks for all of its servers",
+    )
     serve.add_argument("--host", default="127.0.0.1", help="where to listen (default: %(default)s, this machine alone)")
     serve.add_argument("--head-port", type=int, default=0, help="the head's port (default: any free one)")
     serve.add_argument(
@@ -70,13 +76,14 @@ def _serve_reference() -> None:
 def _serve_gym(given: argparse.Namespace) -> None:
     from gym_mocks.gym import MockGym  # noqa: PLC0415 - likewise
     from gym_mocks.policy import echo, generated, scripted_rows  # noqa: PLC0415
+    from gym_mocks.run_helper import AnyTools  # noqa: PLC0415
 
     with MockGym(token_fields=given.token_fields, host=given.host, head_port=given.head_port) as gym:
         modules = [importlib.import_module(f"gym_mocks.examples.{name}") for name in given.env or ["weather"]]
         for module in modules:
             gym.add_env(module.server(), module.ROWS)
         for path in given.config:
-            gym.add_config(path)
+            gym.add_config(path, stand_in=AnyTools)
         rows = [row for module in modules for row in module.ROWS]
         solutions = [solution for module in modules for solution in module.SOLUTIONS]
         policies = {"solve": scripted_rows(rows, solutions, otherwise=echo), "echo": echo, "generate": generated()}

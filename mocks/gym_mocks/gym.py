@@ -183,7 +183,7 @@ class MockGym:
         }
         return self._add(name, "environment_servers", "single_agent_turn", app, refs)
 
-    def add_config(self, path: Path | str) -> None:
+    def add_config(self, path: Path | str, *, stand_in: Callable[[str], ASGIApp] | None = None) -> None:
         """Add the servers of an env's own `configs/*.yaml`, as `add_servers` does.
 
         Raises:
@@ -192,7 +192,7 @@ class MockGym:
         """
         config = load_config(Path(path))
         try:
-            self.add_servers(config)
+            self.add_servers(config, stand_in=stand_in)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
 
@@ -232,6 +232,8 @@ class MockGym:
         if not (resources and model):
             missing = "model_server" if resources else "resources_server"
             raise ValueError(f"agent {server.name}: {missing} must be a mapping with the name of a server")
+        if resources not in self._registered:
+            raise ValueError(f"no server is named {resources!r}; add it first: add_resources({resources!r}, app)")
         self.add_agent(server.name, resources=resources, model=model, max_steps=server.max_steps, port=server.port)
 
     def fail(self, fault: RolloutFault) -> None:

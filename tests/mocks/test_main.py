@@ -9,6 +9,7 @@ import httpx
 import pytest
 import yaml
 
+from gym_mocks import __main__ as command_line
 from gym_mocks.__main__ import STOPS, main
 from gym_mocks.examples import robot
 from gym_mocks.gym import MockGym
@@ -48,6 +49,20 @@ def test_a_whole_gym_by_hand(tmp_path: Path) -> None:
     assert (process.returncode, errors) == (0, "")
 
 
+def test_an_env_s_own_configuration_is_served_by_mocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = "simple_agent: {resources_server: {name: sums}, model_server: {name: policy_model}}"
+    config = tmp_path / "sums.yaml"
+    config.write_text(f"sums: {{resources_servers: {{sums: {{}}}}}}\nmine: {{responses_api_agents: {{{agent}}}}}\n")
+    said = list[str]()
+    monkeypatch.setattr(command_line, "_say", lambda *lines: said.extend(lines))
+    monkeypatch.setattr(command_line, "_wait", lambda: None)
+    before = {each: signal.getsignal(each) for each in STOPS}
+    assert main(["serve", "--config", str(config)]) == 0
+    for number, handler in before.items():
+        signal.signal(number, handler)
+    assert {"sums", "mine"} <= {line.partition(":")[0] for line in said}
+
+
 @pytest.mark.parametrize("arguments", [["--config", "no/such/file.yaml"], ["--head-port", "66666"]])
 def test_what_cannot_be_served_is_one_line(arguments: list[str]) -> None:
     command = [sys.executable, "-m", "gym_mocks", "serve", *arguments]
@@ -60,7 +75,7 @@ def test_what_cannot_be_served_is_one_line(arguments: list[str]) -> None:
 @pytest.mark.parametrize("number", STOPS)
 def test_a_start_that_waits_for_a_file_can_be_stopped(number: signal.Signals, monkeypatch: pytest.MonkeyPatch) -> None:
     before = {each: signal.getsignal(each) for each in STOPS}
-    monkeypatch.setattr(MockGym, "add_config", lambda *_: signal.raise_signal(number))
+    monkeypatch.setattr(MockGym, "add_config", lambda *_, **__: signal.raise_signal(number))
     try:
         assert main(["serve", "--config", "gym.yaml"]) == 0
         assert {signal.getsignal(each) for each in STOPS} == {signal.SIG_DFL}  # a second one would end it
