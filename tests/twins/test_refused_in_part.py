@@ -1,6 +1,6 @@
 """A box office that refuses a call as a whole, and twins that have done a part of it by then."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -11,7 +11,8 @@ from gym_conformance.findings import Verdict
 from gym_conformance.trajectories.profiles import Profile
 from gym_mocks.resources import ResourcesServer
 from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest, json_body
-from tests.twins.judging import running
+from tests.twins.judging import found_by, running
+from tests.twins.twin import rollout_of
 from tests.twins.unrecorded import rows_of
 
 
@@ -77,4 +78,35 @@ def test_a_refused_call_has_done_nothing_of_what_is_right_in_it(keeps: str, verd
     few = Profile("tests", 2, 0.0)  # what is drawn would find it only now and then
     with running(BoxOffice(keeps), rows_of(BoxOffice(keeps)), timeout=5.0, profile=few) as run:
         [finding] = run.judge(check)
+    assert finding.verdict is verdict, (finding.actual, finding.reason)
+
+
+KNOWN = ["Ada", "Bo"]
+
+
+def guest_list(*, hasty: bool) -> ResourcesServer:
+    """Invites guests whom it knows; one that is `hasty` looks each of them up when the ones before are invited."""
+
+    def invite(state: list[str], guests: list[str]) -> dict[str, Any]:
+        for guest in guests:
+            if guest not in KNOWN:
+                raise HttpRefusal(404, f"{guest} is not known")
+            if hasty:
+                state.append(guest)
+        if not hasty:
+            state.extend(guests)
+        return {"invited": len(guests)}
+
+    def list_invited(state: list[str]) -> dict[str, Any]:
+        return {"invited": state}
+
+    return ResourcesServer("guest_list", tools=[invite, list_invited], verify=lambda: 0.0, state=list)
+
+
+@pytest.mark.parametrize(("hasty", "verdict"), [(False, Verdict.PASS), (True, Verdict.FAIL)])
+def test_names_that_nobody_knows_come_after_known_ones(*, hasty: bool, verdict: Verdict) -> None:
+    server, invited = guest_list(hasty=hasty), ("invite", {"guests": ["Ada"]}, {"invited": 1})
+    rows = rows_of(server)
+    data = replace(rows, rollouts=(rollout_of(rows.rows[0], invited, ("list_invited", {}, {}), said="Invited."),))
+    [finding] = found_by("calls-refused-harmless", server, data)
     assert finding.verdict is verdict, (finding.actual, finding.reason)

@@ -234,7 +234,7 @@ def _with_strange_names(trajectory: Trajectory, seen: set[tuple[str, str, bool]]
             if key not in seen and admits(trajectory.row.parameters_of(call.name), resolve(strange, [])):
                 several.append(Call(call.name, strange))
                 yield reading_again(trajectory).with_noise(at + 1, several[-1])
-            seen.add(key)
+                seen.add(key)
         if several and reads:
             yield trajectory.chosen([*range(at), *reads]).with_noise(at, *several)
 
@@ -276,14 +276,19 @@ def _always(other: Any) -> Callable[[Any], Any]:
 def _variants(
     other: Callable[[Any], Any], value: Any, name: str = "", kinds: Collection[type] = (str,)
 ) -> Iterator[tuple[str, Any]]:
-    """The variants of a value with one scalar of these types replaced, each with the name of its property."""
+    """The variants of a value with one scalar of these types replaced, each with the name of its property.
+
+    In a list, the changed member comes after the right ones, since a tool may act on each before it reads the next, and
+    then in place of the first.
+    """
     if type(value) in kinds:
         yield name, other(value)
     elif isinstance(value, dict) and not is_reference(value):
         for key, inner in value.items():
             yield from ((found, {**value, key: replaced}) for found, replaced in _variants(other, inner, key, kinds))
     elif isinstance(value, list) and value:
-        yield from ((found, [replaced, *value[1:]]) for found, replaced in _variants(other, value[0], name, kinds))
+        for found, replaced in _variants(other, value[0], name, kinds):
+            yield from ((found, [*value, replaced]), (found, [replaced, *value[1:]]))
 
 
 def with_each_tool_invalid(knowledge: Knowledge) -> list[Schedule]:
