@@ -19,7 +19,7 @@ from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import Knowledge, is_read
 from gym_conformance.trajectories.outcome import StepOutcome
 from gym_conformance.trajectories.reading_back import ReadBack, reading_back
-from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Trajectory, is_reference
+from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Reference, Trajectory, is_reference
 from tests.twins.twin import Turn, rollout_of
 
 _TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
@@ -140,6 +140,14 @@ def test_a_name_that_is_not_there_comes_in_the_place_of_a_known_call_too() -> No
         if [call.name for call in one.without_noise().calls] == ["put_note", "add_stock", "get_note"]
     ]
     assert [(one.noise, one.calls[2].arguments["text"] != "shelf") for one in instead] == [(frozenset({2}), True)]
+
+
+def test_a_name_that_is_not_there_comes_in_the_place_of_one_that_a_reply_told() -> None:
+    told = Reference(0, ("text",), "shelf").as_json()
+    written = Trajectory(ROWS[0], (Call("get_note", {}), Call("put_note", {"text": told}), Call("get_note", {})))
+    found = [each.trajectories[0] for each in known_disturbed(Knowledge(ROWS[:1], known_trajectories=(written,)))]
+    said = [one.calls[at].arguments.get("text") for one in found for at in one.noise]
+    assert [text for text in said if isinstance(text, str) and "shelf" not in text and len(text) > 1]
 
 
 def test_a_number_comes_far_out_of_its_bounds_where_it_has_some_and_as_another_type() -> None:

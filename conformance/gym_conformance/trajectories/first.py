@@ -24,6 +24,7 @@ from gym_conformance.trajectories.trajectory import (
     needs_from,
     of_first,
     resolve,
+    stand_in,
 )
 from gym_schemas import NoValue, admits, boundary_values, minimal, properties_of, whole
 
@@ -281,9 +282,10 @@ def _variants(
     In a list, the changed member comes after the right ones, since a tool may act on each before it reads the next, and
     then in place of the first.
     """
-    if type(value) in kinds:
-        yield name, other(value)
-    elif isinstance(value, dict) and not is_reference(value):
+    plain = stand_in(value) if is_reference(value) else value
+    if type(plain) in kinds:
+        yield name, other(plain)
+    elif isinstance(plain, dict):
         for key, inner in value.items():
             yield from ((found, {**value, key: replaced}) for found, replaced in _variants(other, inner, key, kinds))
     elif isinstance(value, list) and value:
