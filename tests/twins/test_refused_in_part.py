@@ -106,7 +106,7 @@ def guest_list(*, hasty: bool) -> ResourcesServer:
 @pytest.mark.parametrize(("hasty", "verdict"), [(False, Verdict.PASS), (True, Verdict.FAIL)])
 def test_names_that_nobody_knows_come_after_known_ones(*, hasty: bool, verdict: Verdict) -> None:
     server, rows = guest_list(hasty=hasty), rows_of(guest_list(hasty=hasty))
-    calls = (("invite", {"guests": ["Ada"]}, {"invited": 1}), ("list_invited", {}, {"invited": ["Ada"]}))
-    data = replace(rows, rollouts=(rollout_of(rows.rows[0], *calls, said="Invited."),))
+    invited = ("invite", {"guests": ["Ada"]}, {"invited": 1})
+    data = replace(rows, rollouts=(rollout_of(rows.rows[0], invited, ("list_invited", {}, {}), said="Invited."),))
     [finding] = found_by("calls-refused-harmless", server, data)
     assert finding.verdict is verdict, (finding.actual, finding.reason)
