@@ -66,7 +66,7 @@ def gone(pid: int, seconds: float = 10.0) -> bool:
     return not alive(pid)
 
 
-def written(path: Path, seconds: float = 30.0) -> int:
+def written(path: Path, seconds: float = 90.0) -> int:
     """The number that a process writes to a file within so long."""
     deadline = time.monotonic() + seconds
     while not (path.exists() and path.read_text()) and time.monotonic() < deadline:
