@@ -187,6 +187,20 @@ def test_what_may_be_noise_is_given_up_where_patience_is_over(monkeypatch: pytes
     assert not faulty.caution
 
 
+class Hurried:
+    """A control that differs unless it is made to wait: what it is held to was slow when it was first asked."""
+
+    async def differs(self, endpoint: Any, seconds: float) -> bool:
+        del endpoint
+        return not seconds
+
+
+def test_what_is_the_same_alone_without_waiting_is_no_fault() -> None:
+    trial = _trial()
+    assert asyncio.run(beyond_chance(trial, _differing(True), Hurried(), suspected=True)) is None
+    assert trial.dismissed
+
+
 def test_the_comparisons_of_a_run_share_one_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each check meets the same noise, and a minute for each would take half an hour."""
     first, second = _trial(), _trial()
