@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gym_conformance.session.exchange import Reply
-from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, moved, volatile
+from gym_conformance.trajectories.outcome import Difference, Outcome, StepOutcome, differences, moved, volatile
 
 
 def said(body: Any) -> Outcome:
@@ -60,3 +60,15 @@ def test_how_long_a_reply_took_is_of_time(key: str, values: tuple[float, float],
     [found] = differences(first, second)
     assert found.of_time != differs
     assert volatile(first, second) == {found.place}  # not compared with what is recorded either
+
+
+@pytest.mark.parametrize(
+    ("place", "shown"),
+    [
+        (("body", "lines", 0, "count"), "lines.0.count of /list_stock is 3"),
+        (("status",), "status of /list_stock is 3"),
+        (("body",), "/list_stock answers 3"),
+    ],
+)
+def test_a_difference_says_where_it_is(place: tuple[str | int, ...], shown: str) -> None:
+    assert Difference((1, *place), "/list_stock", 3, 4).answer == shown

@@ -344,7 +344,7 @@ async def calls_refused_harmless(trial: Trial, schedule: Schedule) -> None:
         raise Violation("a Set-Cookie header on the refusal", f"none from {bare}", _REFUSED_BEFORE, Cause.LOST_SESSION)
     await expect_own_cookie(trial, solo, noisy)
     raise Violation(
-        f"{difference.step} answers {difference.expected!r}, as without the refused call",
+        f"{difference.answer}, as without the refused call",
         f"{difference.actual!r}",
         _ROLLED_BACK if in_words else "The tool changes state before it has checked its arguments.",
     )

@@ -143,7 +143,7 @@ async def expect_none_lost(trial: Trial, one: AtOnce) -> None:
         trial.schedule = Schedule((one.trajectory,), concurrent=True)
         tool = one.trajectory.calls[one.first].name
         raise Violation(
-            f"{found.step} answers {found.expected!r}, as after {one.calls} calls of {tool} one after the other",
+            f"{found.answer}, as after {one.calls} calls of {tool} one after the other",
             f"{found.actual!r} after the same at once, in one session",
             _LOST,
         )

@@ -78,7 +78,7 @@ async def _expect_the_same(trial: Trial, trajectory: Trajectory) -> None:
     trial.channel.exchanges.clear()
     if difference := await Solo(trial, trajectory).beyond_chance(compressed):
         raise Violation(
-            f"{difference.step} answers {difference.expected!r}, as to a client that takes no compressed replies",
+            f"{difference.answer}, as to a client that takes no compressed replies",
             f"{difference.actual!r}",
             "What is compressed is another reply, or only part of it: compress exactly the bytes that would be sent otherwise.",
         )

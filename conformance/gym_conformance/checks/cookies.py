@@ -193,7 +193,7 @@ async def _expect_as_any_client(
         return (await play(channel)).outcome
 
     if found := await Solo(trial, tried.trajectory, usual).beyond_chance(again, tried.outcome):
-        expected = f"{found.step} answers {found.expected!r} to {client}, as to {usual.value}"
+        expected = f"{found.answer} for {client}, as for {usual.value}"
         raise Violation(expected, f"{found.actual!r}", hint)
 
 

@@ -207,7 +207,7 @@ def _expect_unchanged(trial: Trial, change: ChangedAnswer | None) -> None:
     trial.schedule = change.schedule
     difference = change.difference
     raise Violation(
-        f"{difference.step} answers {difference.expected!r}, as before other sessions came and went",
+        f"{difference.answer}, as before other sessions came and went",
         f"{difference.actual!r} in a fresh session after them",
         STORE,
         Cause.OUTLIVING_STATE,

@@ -158,7 +158,7 @@ async def _leak(trial: Trial, schedule: Schedule, solos: Iterable[Solo], at: int
         hint = _EVICTED
     shared = None if schedule.passing else Cause.SHARED_STATE
     return Violation(
-        f"{difference.step} of session {session_name(at)} answers {difference.expected!r}, as alone",
+        f"{difference.answer} in session {session_name(at)}, as alone",
         f"{difference.actual!r}, while other sessions are open",
         _WORKERS if apart else hint,
         Cause.SEPARATE_PROCESSES if apart else shared,
@@ -257,7 +257,7 @@ async def isolation_same_task(trial: Trial, _: object) -> None:
 
     if difference := await solo.beyond_chance(second):
         raise Violation(
-            f"{difference.step} answers {difference.expected!r} in each rollout of a task",
+            f"{difference.answer} in each rollout of a task",
             f"{difference.actual!r} in the second",
             f"Sessions are found by {TASK_INDEX}, which all rollouts of a task share, and not by their cookie.",
             Cause.OUTLIVING_STATE,
@@ -355,7 +355,7 @@ async def isolation_two_clients(trial: Trial, schedule: Schedule) -> None:
     # one at a time: controls that run beside each other share connections, and so come to other workers, too
     if difference := await solo.beyond_chance(taken_in_turn, together=False):
         hint, cause = (STORE, Cause.SHARED_STATE) if trial.learned.shared else (_WORKERS, Cause.SEPARATE_PROCESSES)
-        expected = f"{difference.step} answers {difference.expected!r}, as with one client"
+        expected = f"{difference.answer}, as with one client"
         raise Violation(expected, f"{difference.actual!r}", hint, cause)
 
 

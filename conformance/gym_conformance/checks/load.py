@@ -94,7 +94,7 @@ async def load_episode(trial: Trial, _: object) -> None:
         trial.channel.exchanges[:] = strayed.exchanges
         difference = strayed.difference
         raise Violation(
-            f"{difference.step} answers {difference.expected!r}, as alone",
+            f"{difference.answer}, as alone",
             f"{difference.actual!r}; in all, {level.wrong:,} of {level.episodes:,} episodes differed with "
             f"{level.in_flight:,} in flight",
             _HINT,
@@ -256,7 +256,7 @@ async def load_abandoned(trial: Trial, _: object) -> None:
                 after = [first, *await run_times(trial.gym, one.trajectory, RUNS - 1)]
                 if difference := next(lasting(runs, after), None):
                     raise Violation(
-                        f"{difference.step} answers {difference.expected!r}, as before",
+                        f"{difference.answer}, as before",
                         f"{difference.actual!r} after {begun:,} sessions were opened and left",
                         "What a session takes is given back by verify or a close alone: free the oldest sessions, or those "
                         "without requests for a long time.",

@@ -109,7 +109,7 @@ async def mcp_same_as_route(trial: Trial, _: object) -> None:
         dispatched = partial(over_both, in_turn=in_turn)
         if found := await beyond_chance(trial, dispatched, by_routes):
             raise Violation(
-                f"{found.step} answers {found.expected!r}, as over HTTP",
+                f"{found.answer}, as over HTTP",
                 f"{found.actual!r}",
                 "The tool is implemented twice, or the call over MCP runs in another session.",
             )

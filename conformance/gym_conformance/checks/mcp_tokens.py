@@ -175,8 +175,8 @@ async def mcp_sessions_apart(trial: Trial, _: object) -> None:
     async def in_turn(channel: Channel) -> tuple[str, Difference] | None:
         *both, untouched = await _three_at_once(Trial(trial.bench, channel), row, calls)
         trials = [
-            *(("one of two", alone, outcome, masks[0]) for outcome in both),
-            ("an idle one", idle, untouched, masks[1]),
+            *(("one of two sessions", alone, outcome, masks[0]) for outcome in both),
+            ("an idle session", idle, untouched, masks[1]),
         ]
         found = ((name, one) for name, expected, came, mask in trials for one in differences(expected, came, mask))
         return next(found, None)
@@ -191,7 +191,7 @@ async def mcp_sessions_apart(trial: Trial, _: object) -> None:
     if found := await beyond_chance(trial, in_turn, one_by_one):
         name, difference = found
         raise Violation(
-            f"{difference.step} of {name} answers {difference.expected!r}, as alone",
+            f"{difference.answer} in {name}, as alone",
             f"{difference.actual!r}, while other sessions are open",
             "The session is taken from something that all calls share instead of from the call's own token.",
         )

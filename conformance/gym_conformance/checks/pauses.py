@@ -112,7 +112,7 @@ def _among_others(pauses: Sequence[float]) -> Iterator[tuple[int, float, str, st
 
 
 def _lost(difference: Difference, habit: CookieHabit, what: str, without: str, hint: str) -> Violation:
-    expected = f"{difference.step} answers {difference.expected!r} after {what}, as without {without}"
+    expected = f"{difference.answer} after {what}, as without {without}"
     return Violation(expected, f"{difference.actual!r} to {habit.value}", hint, Cause.LOST_SESSION)
 
 

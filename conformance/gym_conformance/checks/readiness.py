@@ -151,7 +151,7 @@ async def _expect_complete(trial: Trial, read: ReadLater, what: str) -> None:
     ):
         trial.schedule = Schedule((read.trajectory,))
         raise Violation(
-            f"{found.step} answers {found.expected!r} at once, as from {PAUSES[0]:g} s after the reply to {what} on",
+            f"{found.answer} at once, as from {PAUSES[0]:g} s after the reply to {what} on",
             f"{found.actual!r}",
             f"What {what} starts still runs after its reply, in a task or a thread: reply when it is done"
             + (", or let verify wait for it." if read.scored else "."),

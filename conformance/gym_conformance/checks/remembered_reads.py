@@ -107,7 +107,7 @@ async def expect_fresh(trial: Trial, one: AroundWrite) -> None:
         write = one.whole.calls[one.write].name
         trial.schedule = Schedule((one.trajectory(),))
         raise Violation(
-            f"{found.step} answers {found.expected!r} after {write}, as in sessions that did not ask before it",
+            f"{found.answer} after {write}, as in sessions that did not ask before it",
             f"{found.actual!r}, as before {write}, {ROUNDS} times",
             _REMEMBERED,
         )

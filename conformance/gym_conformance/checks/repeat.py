@@ -334,7 +334,7 @@ async def repeat_verify_pure(trial: Trial, schedule: Schedule) -> None:
         raise NotApplicable("verify ends the session: what comes after it is refused")
     if difference := await solo.beyond_chance(interim, outcome):
         raise Violation(
-            f"{difference.step} answers {difference.expected!r}, as without a verify before",
+            f"{difference.answer}, as without a verify before",
             f"{difference.actual!r}",
             "verify releases or resets the session's state.",
         )

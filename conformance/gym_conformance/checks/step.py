@@ -288,7 +288,7 @@ async def step_isolation(trial: Trial, _: object) -> None:
 
     if found := await beyond_chance(trial, beside, by_itself):
         raise Violation(
-            f"{found.step} answers {found.expected!r}, as alone",
+            f"{found.answer}, as alone",
             f"{found.actual!r}, while another episode is played",
             "State is stored under something other than the session id.",
             Cause.SHARED_STATE,

@@ -239,7 +239,7 @@ async def tool_refused_call(trial: Trial, _: object) -> None:
         await expect_own_cookie(trial, solo, noisy)
         await expect_uncounted(trial, noisy)
         raise Violation(
-            f"{found.step} answers {found.expected!r}, as without the refused calls",
+            f"{found.answer}, as without the refused calls",
             f"{found.actual!r}",
             "The tool changes state before it has checked its arguments.",
         )

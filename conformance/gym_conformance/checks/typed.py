@@ -195,7 +195,7 @@ async def typed_seed_repeat(trial: Trial, _: object) -> None:
         return rollout.outcome
 
     if difference := await Solo(typed, trajectory).beyond_chance(seeded_again):
-        expected = f"{difference.step} answers {difference.expected!r}, as after one seed"
+        expected = f"{difference.answer}, as after one seed"
         raise Violation(expected, f"{difference.actual!r}", hint)
 
 
@@ -343,7 +343,7 @@ async def _expect_attempts_apart(trial: Trial, knowledge: Knowledge) -> None:
         if difference and not solo.told_from(await second(Channel(trial.gym.endpoint), one, same=False)):
             trial.schedule = Schedule((one, one))
             raise Violation(
-                f"{difference.step} of a second attempt answers {difference.expected!r}, as alone",
+                f"{difference.answer} in a second attempt, as alone",
                 f"{difference.actual!r}, where the first attempt's session is open",
                 "Sessions are stored under the rollout's id, which is the same for each attempt: store them under resources_session_id.",
                 Cause.SHARED_STATE,
@@ -394,7 +394,7 @@ async def typed_like_cookie(trial: Trial, schedule: Schedule) -> None:
 
     if difference := await Solo(trial, trajectory).beyond_chance(typed):
         raise Violation(
-            f"{difference.step} answers {difference.expected!r}, as in an untyped session",
+            f"{difference.answer}, as in an untyped session",
             f"{difference.actual!r}",
             "The typed seed skips something that the untyped one does with the row; both should build the same state.",
         )

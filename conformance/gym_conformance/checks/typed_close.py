@@ -86,7 +86,7 @@ async def typed_close_final(trial: Trial, _: object) -> None:
         closed = partial(_late, typed, closes=True)
         if session is not never and (difference := await left_behind(typed, late, closed)):
             raise Violation(
-                f"{difference.step} answers {difference.expected!r}, as in a fresh session, or a refused seed",
+                f"{difference.answer}, as in a fresh session, or a refused seed",
                 f"{difference.actual!r}",
                 "close_session releases nothing.",
             )
@@ -132,7 +132,7 @@ async def _closed_before_verify(
     if refusable and (is_error(verified.status) or is_masked(verified.said)):
         return
     if difference := await Solo(typed, trajectory).beyond_chance(tried, found):
-        expected = f"{difference.step} answers {difference.expected!r}, as without that close"
+        expected = f"{difference.answer}, as without that close"
         raise Violation(
             expected + (", or a refusal, or a masked sample" if refusable else ""), f"{difference.actual!r}", hint
         )

@@ -126,13 +126,13 @@ async def _try(trial: Trial, faults: Sequence[WireFault], hint: str) -> int:
             if found := await beyond_chance(trial, partial(disturbed.run, trial), partial(disturbed.alone, trial)):
                 forms = "as alone" if len(disturbed.ways) == 1 else "as alone, or as where it acts twice or not at all"
                 raise Violation(
-                    f"{found.step} answers {found.expected!r}, {forms}",
+                    f"{found.answer}, {forms}",
                     f"{found.actual!r}; request {disturbed.at + 1} of the session: {disturbed.fault.said}",
                     hint,
                 )
         if found := await _afterwards(trial, once):
             raise Violation(
-                f"{found.step} answers {found.expected!r}, as before",
+                f"{found.answer}, as before",
                 f"{found.actual!r} in each new session, after other sessions' requests: {faults[0].said}",
                 hint,
             )

@@ -98,6 +98,12 @@ class Difference:
         """Whether both values are times, which no server repeats."""
         return self.took or (tells_time(self.expected) and tells_time(self.actual))
 
+    @property
+    def answer(self) -> str:
+        """What was expected, for a reader: `lines.0.count of /list_stock is 3`."""
+        where = _path(self.place[1:])
+        return f"{where} of {self.step} is {self.expected!r}" if where else f"{self.step} answers {self.expected!r}"
+
 
 #: In a mask: all keys of an object that another run does not have.
 DRAWN: Final = "(any key)"
@@ -184,10 +190,12 @@ def _moved(one: Any, two: Any) -> Any:
 
 def named(mask: Iterable[Place], outcome: Outcome) -> set[str]:
     """The masked places in readable form: `/list_stock lines.0.id`."""
-    return {
-        f"{outcome.steps[int(number)].name} {'.'.join(map(str, path[path[:1] == ['body'] :])) or 'reply'}"
-        for number, *path in mask
-    }
+    return {f"{outcome.steps[int(way[0])].name} {_path(way[1:]) or 'reply'}" for way in mask}
+
+
+def _path(way: Sequence[str | int]) -> str:
+    """A way within a step's outcome: `lines.0.id`, `status`, or '' for the whole reply."""
+    return ".".join(map(str, way[1:] if way[:1] == ("body",) else way))
 
 
 def compared(outcome: Outcome, mask: frozenset[Place]) -> int:
