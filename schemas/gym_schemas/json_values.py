@@ -92,9 +92,15 @@ def pointer(way: Way) -> str:
     return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in way)
 
 
+def steps_of(pointer: str) -> list[str]:
+    """The steps of a JSON Pointer; none if it leads to the whole."""
+    steps = pointer.removeprefix("/").split("/") if pointer else []
+    return [step.replace("~1", "/").replace("~0", "~") for step in steps]
+
+
 def first_step(pointer: str) -> str:
     """The first step of a JSON Pointer; '' if it leads to the whole."""
-    return pointer.removeprefix("/").partition("/")[0].replace("~1", "/").replace("~0", "~")
+    return next(iter(steps_of(pointer)), "")
 
 
 def text(value: Json) -> str:

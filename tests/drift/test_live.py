@@ -15,13 +15,14 @@ from gym_conformance.contract.dataset_rows import Row, Source
 from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Finding, Verdict
 from gym_mocks.reference import ReferenceServer
+from gym_mocks.resources import ResourcesServer
 from gym_mocks.serving import serve
 from gym_mocks.wire import HttpReply, HttpRequest
 from tests.drift.pairs import INTEGER, STRING, of
 from tests.twins.drift import in_enum
 from tests.twins.innocent import WithoutDocument
 from tests.twins.judging import found_by, judge
-from tests.twins.twin import dataset
+from tests.twins.twin import dataset, rollout_of
 
 CHECKS = ("drift-argument-refused", "drift-argument-ignored", "drift-result")
 
@@ -271,6 +272,45 @@ def test_a_known_call_shows_what_one_that_is_made_up_does_not(
     assert any(finding.verdict is Verdict.FAIL for finding in found) == told, [finding.actual for finding in found]
     if told:
         assert "is accepted there" in next(finding.actual for finding in found if finding.verdict is Verdict.FAIL)
+
+
+class Comment(BaseModel):
+    path: str
+    body: str
+
+
+class Reviews(ResourcesServer):
+    """Takes comments on files, and of a file that is not there says that alone; the rows let a comment have no body."""
+
+    def __init__(self) -> None:
+        def add_comments(comments: list[Comment]) -> dict[str, int]:
+            """Comments on files."""
+            return {"total": len(comments)}
+
+        super().__init__("reviews", tools=[add_comments], verify=lambda: 0.0)
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        if request.path == "/add_comments":
+            said = json.loads(request.body)["comments"]
+            if any(each["path"] not in ("a.py", "b.py") for each in said):
+                return HttpReply.json({"error": "there is no such file"}, 404)
+            if any(each["body"] is None for each in said):
+                return HttpReply.json({"error": [{"body": "must be a text"}]}, 400)
+        return await super().dispatch(request)
+
+
+def test_a_known_call_shows_what_a_member_of_its_list_must_not_be() -> None:
+    comment = {"path": STRING, "body": {"type": ["string", "null"]}}
+    items = {"type": "object", "properties": comment, "required": ["path", "body"], "additionalProperties": False}
+    parameters = {"type": "object", "properties": {"comments": {"type": "array", "minItems": 1, "items": items}}}
+    declared = {"type": "function", "name": "add_comments", "parameters": parameters | {"required": ["comments"]}}
+    row = Row({"responses_create_params": {"input": "Review.", "tools": [declared]}}, Source(Path("rows.jsonl"), 1))
+    comments = [{"path": path, "body": "Why?"} for path in ("a.py", "b.py")]
+    recorded = rollout_of(row, ("add_comments", {"comments": comments}, {"total": 2}))
+    found = found_by("drift-argument-refused", Reviews(), Dataset((row,), (recorded,), 1))
+    told = [finding for finding in found if finding.verdict is Verdict.FAIL]
+    assert [finding.subject for finding in told] == ["add_comments/comments/*/body"], [finding.reason for finding in found]
+    assert '"path": "b.py"' in told[0].actual
 
 
 class AsksForMore(ReferenceServer):

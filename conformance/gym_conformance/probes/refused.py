@@ -1,10 +1,11 @@
 """Does the live server refuse a call that the schema allows, while it accepts another allowed one?"""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
 from gym_conformance.contract.statuses import UNROUTED, is_crash, is_success
+from gym_conformance.drift.argument_places import ANY
 from gym_conformance.drift.tool_drift import Drift, Witness
 from gym_conformance.drift.wording import short
 from gym_conformance.gym_under_test import Gym
@@ -17,7 +18,7 @@ from gym_conformance.session.likeness import Answer, alike
 from gym_conformance.session.refusals import places, says_yes
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_schemas import Acceptance, Schema, admits, boundary_values
-from gym_schemas.json_values import first_step, type_of
+from gym_schemas.json_values import ABSENT, first_step, steps_of, type_of
 
 #: A schema with one of these keywords lists its values.
 _ENUMERATES: Final = frozenset({"enum", "const"})
@@ -42,8 +43,8 @@ async def is_refused(
 ) -> Live:
     """Send the witness and its counterpart, each in a session of a row that declares the tool.
 
-    If that shows nothing, because made-up calls are refused for other reasons as well, put the witness's value for one
-    argument into a call that is `known` to be meaningful, in its place.
+    If that shows nothing, because made-up calls are refused for other reasons as well, put the one value in question of
+    the witness into a call that is `known` to be meaningful, in its place.
 
     Raises:
         NoSession: the server refuses the seed.
@@ -63,16 +64,16 @@ async def is_refused(
 
 
 async def _in_its_place(gym: Gym, channel: Channel, drift: Drift, known: Sequence[Trajectory]) -> Live | None:
-    """Compare a known call in its place with the same call with the witness's value for one argument."""
-    served = (gym.served or {}).get(drift.tool)
-    if served is None or drift.witness is None or not (name := first_step(drift.path)):
+    """Compare a known call in its place with the same call with the one value of the witness that is in question."""
+    served, way = (gym.served or {}).get(drift.tool), steps_of(drift.path)
+    if served is None or drift.witness is None or not way:
         return None
     theirs = Acceptance(served.arguments)
     for place in known_places(gym, channel, drift.tool, known)[:_PLACES]:
         base, reply = await place.ask(place.base)
         if not says_yes(reply) or not isinstance(base, dict):
             continue
-        changed = _taking(place.base, drift.witness, name)
+        changed = _taking(place.base, drift.witness.value, way)
         sent, refusal = await place.ask(changed)
         if is_success(refusal.status):
             return Live(LiveAnswer.NOT_CONFIRMED, f"the server accepted {short(sent)}: status {refusal.status}")
@@ -80,7 +81,7 @@ async def _in_its_place(gym: Gym, channel: Channel, drift: Drift, known: Sequenc
         shows = admits(definition, base) and admits(definition, sent) and not theirs.accepts(sent)
         if not shows or _doubt(drift, refusal):
             continue
-        if await _is_for_its_value(place, drift, name, sent, refusal):
+        if await _is_for_its_value(place, drift, sent, refusal):
             detail = (
                 f"status {refusal.status} for {short(sent)}; {short(base)} is accepted there: status {reply.status}"
             )
@@ -88,18 +89,21 @@ async def _in_its_place(gym: Gym, channel: Channel, drift: Drift, known: Sequenc
     return None
 
 
-async def _is_for_its_value(place: Place, drift: Drift, name: str, sent: dict[str, Any], refusal: Reply) -> bool:
+async def _is_for_its_value(place: Place, drift: Drift, sent: dict[str, Any], refusal: Reply) -> bool:
     """Whether the refusal concerns the schemas' difference: the closest value that both allow is not refused so.
 
     A value that is merely meaningless there, such as an unknown name, is refused in the same words whatever it is.
     """
-    if name not in sent:
+    way = steps_of(drift.path)
+    own = _at(sent, way)
+    if own is ABSENT:
         return True  # the known call, which is accepted, differs only in this
-    other = _taking(place.base, drift.counterpart, name) if drift.counterpart else place.base
+    other = _taking(place.base, drift.counterpart.value, way) if drift.counterpart else place.base
     beside, reply = await place.ask(other)
+    its = None if (its := _at(beside, way)) is ABSENT else its
     if says_yes(reply):
-        return _names(refusal, drift.path) or _near(sent[name], beside.get(name), drift.served)
-    same_words = alike(Answer(refusal, (sent[name],)), Answer(reply, (beside.get(name),)))
+        return _names(refusal, drift.path) or _near(own, its, drift.served)
+    same_words = alike(Answer(refusal, (own,)), Answer(reply, (its,)))
     return not same_words and _names(refusal, drift.path)
 
 
@@ -113,10 +117,27 @@ def _near(one: Any, other: Any, served: Any) -> bool:
     return kinds[0] != kinds[1]
 
 
-def _taking(base: Mapping[str, Any], witness: Witness, name: str) -> dict[str, Any]:
-    """The call with the argument as the other call has it, or without it."""
-    kept = {key: value for key, value in base.items() if key != name}
-    return {**kept, name: witness.value[name]} if name in witness.value else kept
+def _taking(base: Any, other: Any, way: Sequence[str]) -> Any:
+    """The call with what is there as the other call has it, or without it; and with all around it as far as both have it."""
+    match base, other, way:
+        case dict(), dict(), [name, *further] if name != ANY:
+            kept = {key: value for key, value in base.items() if key != name}
+            return {**kept, name: _taking(base.get(name), other[name], further)} if name in other else kept
+        case [first, *more], [only], [_, *further]:
+            return [_taking(first, only, further), *more]
+    return other
+
+
+def _at(call: Any, way: Sequence[str]) -> Any:
+    """What is there in the call, in the first member of each list; ABSENT if nothing is."""
+    match call, way:
+        case _, []:
+            return call
+        case dict(), [name, *further] if name in call:
+            return _at(call[name], further)
+        case [first, *_], [_, *further]:
+            return _at(first, further)
+    return ABSENT
 
 
 def _doubt(drift: Drift, reply: Reply) -> str:
