@@ -309,7 +309,9 @@ def test_a_known_call_shows_what_a_member_of_its_list_must_not_be() -> None:
     recorded = rollout_of(row, ("add_comments", {"comments": comments}, {"total": 2}))
     found = found_by("drift-argument-refused", Reviews(), Dataset((row,), (recorded,), 1))
     told = [finding for finding in found if finding.verdict is Verdict.FAIL]
-    assert [finding.subject for finding in told] == ["add_comments/comments/*/body"], [finding.reason for finding in found]
+    assert [finding.subject for finding in told] == ["add_comments/comments/*/body"], [
+        finding.reason for finding in found
+    ]
     assert '"path": "b.py"' in told[0].actual
 
 

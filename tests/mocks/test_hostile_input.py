@@ -225,18 +225,18 @@ def test_a_broken_line_of_a_cassette_is_named(tmp_path: Path, line: str) -> None
         Cassette(cassette)
 
 
-MILLION = """
+MANY_KEYS = """
 import asyncio, json, resource, sys
 from gym_mocks.reference import reference_app
 from gym_mocks.wire import HttpRequest
-unknown = {f"unknown_{number}": number for number in range(1_000_000)}
+unknown = {f"unknown_{number}": number for number in range(250_000)}
 bodies = {
     "tool": ("/add_stock", {"amount": {"item": "a", "quantity": 1}, "category": "fruit", "place": "van", **unknown}),
     "nested": ("/add_stock", {"amount": {"item": "a", "quantity": 1, **unknown}, "category": "fruit", "place": "van"}),
     "params": ("/verify", {"responses_create_params": {"input": "a", **unknown}, "response": {"output": []}}),
     "row": ("/seed_session", {"responses_create_params": {"input": "a"}, **unknown}),
-    "items": ("/verify", {"responses_create_params": {"input": [5] * 500_000}, "response": {"output": [5] * 500_000}}),
-    "replies": ("/aggregate_metrics", {"verify_responses": [5] * 1_000_000}),
+    "items": ("/verify", {"responses_create_params": {"input": [5] * 125_000}, "response": {"output": [5] * 125_000}}),
+    "replies": ("/aggregate_metrics", {"verify_responses": [5] * 250_000}),
 }
 path, body = bodies[sys.argv[1]]
 request = HttpRequest("POST", path, {"content-type": "application/json"}, json.dumps(body).encode())
@@ -250,14 +250,14 @@ print(reply.status, len(reply.body), resource.getrusage(resource.RUSAGE_SELF).ru
     ("where", "wanted"),
     [("tool", 422), ("nested", 422), ("params", 422), ("row", 200), ("items", 422), ("replies", 422)],
 )
-def test_a_million_wrong_keys_or_items_cost_no_gigabyte(where: str, wanted: int) -> None:
+def test_hundreds_of_thousands_of_wrong_keys_or_items_cost_little(where: str, wanted: int) -> None:
     done = subprocess.run(
-        of_a_small_process("-c", MILLION, where), capture_output=True, text=True, check=True, timeout=120
+        of_a_small_process("-c", MANY_KEYS, where), capture_output=True, text=True, check=True, timeout=120
     )
     status, size, megabytes = map(int, done.stdout.split())
     assert status == wanted
-    assert size < 2**27
-    assert megabytes < 700
+    assert size < 2**25
+    assert megabytes < 300
 
 
 def used() -> int:

@@ -23,7 +23,7 @@ from gym_schemas.strategies import near_misses, valid_arguments
 from tests.schemas.drawing import drawn, made_at_once
 
 #: Values of each schema that a tool has as a whole, and of each inside them, which the whole ones hold, too.
-EXAMPLES, OF_INNER = 6, 1
+EXAMPLES, OF_INNER = 4, 1
 pytestmark = pytest.mark.nemo_gym
 
 Schemas = dict[str, tuple[str, Any]]

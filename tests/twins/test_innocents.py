@@ -280,7 +280,10 @@ NOISY: dict[str, Callable[[], ASGIApp]] = {
 }
 
 #: They take long: whatever is compared differs by chance.
-SLOW = {"reward 0.5", "replies 0.1", "what sessions share", "keys that are drawn", "refused moves count"}
+SLOW = {
+    *("reward 0.5", "replies 0.1", "what sessions share", "keys that are drawn"),
+    *("refused moves count", "refused moves cost", "a price that follows the clock"),
+}
 
 #: Worlds in which a read may answer as before a write, and then as after it.
 RESTLESS: dict[str, Callable[[], ASGIApp]] = {"two replicas": Replicates, "a cat": Wakes, "a mailbox": TellsOnce}
