@@ -18,10 +18,11 @@ from pydantic import BaseModel, Field
 
 from gym_conformance.checks import earlier, readiness
 from gym_conformance.checks.registry import CHECKS
-from gym_conformance.contract.dataset_rows import Rollout, Row
+from gym_conformance.contract.dataset_rows import Call, Rollout, Row
 from gym_conformance.findings import Verdict, worst
 from gym_conformance.trajectories.before_and_after import RUNS
 from gym_conformance.trajectories.profiles import Profile
+from gym_conformance.trajectories.trajectory import Reference, Schedule, Trajectory
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import ResourcesServer, Score, TaskRow, last_text
 from gym_mocks.resources.function_tool import FunctionTool
@@ -690,6 +691,17 @@ def test_the_only_tool_that_refuses_may_count_what_it_refuses(careless: bool) ->
     found = judge(ThreeStrikes(careless=careless), replace(data, rollouts=tuple(played)), checks=asked)
     assert (worst(found["calls-refused-harmless"]) is Verdict.FAIL) is careless, found
     assert careless or worst(found["tool-refused-call"]) is not Verdict.FAIL, found
+
+
+def test_what_comes_of_a_call_that_is_told_the_count_is_no_trace_of_a_refused_one() -> None:
+    data = rows_of(ThreeStrikes(careless=False))
+    strikes = Reference(1, ("strikes",), 2).as_json()
+    calls = (Call("move", 0), Call("look", {}), Call("move", {"by": strikes}))
+    schedule = Schedule((Trajectory(data.rows[0], calls, frozenset({0})),))
+    (check,) = (each for each in CHECKS if each.id == "calls-refused-harmless")
+    with running(ThreeStrikes(careless=False), data, timeout=5.0) as run:
+        (finding,) = run.judge(check, schedule)
+    assert finding.verdict is Verdict.NOT_APPLICABLE, finding.actual
 
 
 class TellsTheTime(HasOnlySoManyMoves):

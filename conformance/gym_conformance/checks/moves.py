@@ -20,7 +20,7 @@ from gym_conformance.trajectories.execute import TrajectoryRun, run, run_each
 from gym_conformance.trajectories.first import bare_reads, known
 from gym_conformance.trajectories.generate import is_read
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, values_at, varying
-from gym_conformance.trajectories.trajectory import STRANGE, Trajectory, is_linked, ways_passed
+from gym_conformance.trajectories.trajectory import STRANGE, Trajectory, is_linked, needs_from, ways_passed
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.property import knowledge_of
 from gym_conformance.trials.solo import Solo
@@ -73,10 +73,16 @@ async def _counted(trial: Trial, noisy: Trajectory) -> bool:
     that is taken; where replies change as though a read had been made in its place, since each call is a turn, if
     only of those that are well formed; and where they change after many, and not after one: there are only so many
     calls in an episode. And whatever differs where the refusals themselves count: who has three tries is told so. Nor does
-    it matter which numbers things get, if nothing else differs.
+    it matter which numbers things get, if nothing else differs; nor what comes of calls that are told of the count.
     """
-    if await _say_their_count(trial, noisy):
+    if await _say_their_count(trial, noisy) or await _is_no_more_than_counted(trial, noisy):
         return True
+    first = min(noisy.noise)
+    told = [at for at, call in enumerate(noisy.calls) if at not in noisy.noise and needs_from(call.arguments, first)]
+    return bool(told) and await _is_no_more_than_counted(trial, noisy.without(told))
+
+
+async def _is_no_more_than_counted(trial: Trial, noisy: Trajectory) -> bool:
     once, twice, *runs = await _runs(trial, [noisy, noisy.repeating(noisy.noise), *[noisy.without_noise()] * _PLAIN])
     plain, mask = runs[0], varying(runs)
     found = [each for each in differences(plain, once, mask) if not each.of_time]
