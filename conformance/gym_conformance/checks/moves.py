@@ -19,8 +19,17 @@ from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.trajectories.execute import TrajectoryRun, run, run_each
 from gym_conformance.trajectories.first import bare_reads, known
 from gym_conformance.trajectories.generate import is_read
-from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, values_at, varying
-from gym_conformance.trajectories.trajectory import STRANGE, Trajectory, is_linked, needs_from, ways_passed
+from gym_conformance.trajectories.outcome import (
+    Difference,
+    Outcome,
+    Place,
+    differences,
+    masked,
+    values_at,
+    varying,
+    volatile,
+)
+from gym_conformance.trajectories.trajectory import STRANGE, Trajectory, is_linked, passed
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.property import knowledge_of
 from gym_conformance.trials.solo import Solo
@@ -77,9 +86,20 @@ async def _counted(trial: Trial, noisy: Trajectory) -> bool:
     """
     if await _say_their_count(trial, noisy) or await _is_no_more_than_counted(trial, noisy):
         return True
-    first = min(noisy.noise)
-    told = [at for at, call in enumerate(noisy.calls) if at not in noisy.noise and needs_from(call.arguments, first)]
-    return bool(told) and await _is_no_more_than_counted(trial, noisy.without(told))
+    settled = await _settled(trial, noisy)
+    return settled is not None and await _is_no_more_than_counted(trial, settled)
+
+
+async def _settled(trial: Trial, noisy: Trajectory) -> Trajectory | None:
+    """The same with the arguments as they are without the refused calls where these change what a call takes from a reply; or None."""
+    rollout = TrajectoryRun(trial.gym, Channel(trial.gym.endpoint), noisy.without_noise(), CookieHabit.COLLECTING)
+    [disturbed] = await _runs(trial, [noisy])
+    moved = volatile(await rollout.finish(), disturbed)
+    calls, own = list(noisy.calls), [at for at in range(len(noisy.calls)) if at not in noisy.noise]
+    for at, call, made in zip(own, rollout.trajectory.calls, rollout.made, strict=True):
+        if any(masked((number + 1, "body", *way), moved) for number, way in passed(call.arguments)):
+            calls[at] = made
+    return replace(noisy, calls=tuple(calls)) if calls != list(noisy.calls) else None
 
 
 async def _is_no_more_than_counted(trial: Trial, noisy: Trajectory) -> bool:
@@ -111,9 +131,9 @@ async def _is_no_more_than_counted(trial: Trial, noisy: Trajectory) -> bool:
 
 def _numbered_otherwise(found: Iterable[Difference], plain: Trajectory) -> bool:
     """Whether all that differs are numbers within ids: what is named so, or is passed to a later call."""
-    passed = {way[-1] for call in plain.calls for way in ways_passed(call.arguments) if way}
+    names = {way[-1] for call in plain.calls for _, way in passed(call.arguments) if way}
     return all(
-        any(isinstance(key, str) and (key in passed or _ID.search(key)) for key in each.place[2:])
+        any(isinstance(key, str) and (key in names or _ID.search(key)) for key in each.place[2:])
         and _NUMBER.sub("", text(each.expected)) == _NUMBER.sub("", text(each.actual))
         for each in found
     )

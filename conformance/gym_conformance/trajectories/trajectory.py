@@ -298,13 +298,13 @@ def is_linked(arguments: Any) -> bool:
     return any(REPLY in way for _, way in scalars(arguments))
 
 
-def ways_passed(arguments: Any) -> Iterator[Way]:
-    """Where the values that the arguments refer to stand in their replies."""
+def passed(arguments: Any) -> Iterator[tuple[int, Way]]:
+    """The values that the arguments refer to: of which call, and where they stand in its reply."""
     if _refers(arguments):
-        yield tuple(arguments[REPLY]["path"])
+        yield arguments[REPLY]["call"], tuple(arguments[REPLY]["path"])
     elif isinstance(arguments, dict | list):
         for inner in arguments.values() if isinstance(arguments, dict) else arguments:
-            yield from ways_passed(inner)
+            yield from passed(inner)
 
 
 def needs_from(arguments: Any, call: int) -> bool:
