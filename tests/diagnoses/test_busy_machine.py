@@ -4,10 +4,11 @@ import asyncio
 import time
 from typing import Any
 
+from gym_conformance.checks.registry import CHECKS
 from gym_conformance.findings import Verdict
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import Score, TaskRow
-from tests.twins.judging import found_by
+from tests.twins.judging import found_by, running
 
 
 def test_a_hang_that_does_not_come_again_is_the_machine_s() -> None:
@@ -35,7 +36,9 @@ def test_a_hang_aside_from_the_trial_s_record_is_sent_again_too() -> None:
                 time.sleep(2.5)  # noqa: ASYNC251 - it computes on the event loop
             return await super().score(session_id, row, response)
 
-    found = found_by("resources-loop-free", Blocks(), timeout=1.0)
+    (check,) = (each for each in CHECKS if each.id == "resources-loop-free")
+    with running(Blocks(), timeout=1.0) as run:  # as beside other checks, which have looked at the server before
+        found = run.judge(check)
     assert [one.verdict for one in found] == [Verdict.FAIL]
     assert "no complete answer came in time" in found[0].actual
     assert any("GET" in command or "curl" in command for command in found[0].reproduce)
