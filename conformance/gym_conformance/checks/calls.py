@@ -236,10 +236,10 @@ async def calls_reach_session(trial: Trial, _: object) -> None:
     paths = [tool_path(tool.name) for tool in row.tools] if row else []
     if row is None or len(paths) < _TOOLS:
         raise NotApplicable(f"no row has {_TOOLS} tools of which one needs no argument")
+    if not trial.learned.answered.isdisjoint(paths):
+        return
     outcomes = await run_each(trial.gym, known(await knowledge_of(trial))[:_TRIED])
-    if not trial.learned.answered.isdisjoint(paths) or not all(
-        step.is_refused for each in outcomes for step in each.calls
-    ):
+    if not all(step.is_refused for each in outcomes for step in each.calls):
         return
     session = await trial.open(row)
     within = [await trial.call(session, Call(tool.name, {})) for tool in row.tools]

@@ -92,10 +92,13 @@ async def _counted(trial: Trial, noisy: Trajectory) -> bool:
 
 async def _settled(trial: Trial, noisy: Trajectory) -> Trajectory | None:
     """The same with the arguments as they are without the refused calls where these change what a call takes from a reply; or None."""
+    own = [at for at in range(len(noisy.calls)) if at not in noisy.noise]
+    if not any(is_linked(noisy.calls[at].arguments) for at in own):
+        return None
     rollout = TrajectoryRun(trial.gym, Channel(trial.gym.endpoint), noisy.without_noise(), CookieHabit.COLLECTING)
     [disturbed] = await _runs(trial, [noisy])
     moved = volatile(await rollout.finish(), disturbed)
-    calls, own = list(noisy.calls), [at for at in range(len(noisy.calls)) if at not in noisy.noise]
+    calls = list(noisy.calls)
     for at, call, made in zip(own, rollout.trajectory.calls, rollout.made, strict=True):
         if any(masked((number + 1, "body", *way), moved) for number, way in passed(call.arguments)):
             calls[at] = made
@@ -103,6 +106,7 @@ async def _settled(trial: Trial, noisy: Trajectory) -> Trajectory | None:
 
 
 async def _is_no_more_than_counted(trial: Trial, noisy: Trajectory) -> bool:
+    """The same of one trajectory, whose refusals do not say their count."""
     once, twice, *runs = await _runs(trial, [noisy, noisy.repeating(noisy.noise), *[noisy.without_noise()] * _PLAIN])
     plain, mask = runs[0], varying(runs)
     found = [each for each in differences(plain, once, mask) if not each.of_time]

@@ -164,7 +164,7 @@ async def repeat_replies(trial: Trial, schedule: Schedule) -> None:
     first, second = [await run(trial.gym, trial.channel, schedule.trajectories[0]) for _ in range(2)]
     for difference in differences(first, second):
         if difference.step != VERIFY and difference.place[1:] != ("status",):
-            place = ".".join(map(str, difference.place[2:])) or "the whole reply"
+            place = difference.where or "the whole reply"
             raise Violation(
                 f"{difference.expected!r} again at {place} of {difference.step}",
                 f"{difference.actual!r} at {place} of {difference.step}, where another session got {difference.expected!r}",

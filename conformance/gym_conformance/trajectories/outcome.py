@@ -99,10 +99,15 @@ class Difference:
         return self.took or (tells_time(self.expected) and tells_time(self.actual))
 
     @property
+    def where(self) -> str:
+        """The place within the step's outcome: `lines.0.count`, `status`, or '' for the whole reply."""
+        return _path(self.place[1:])
+
+    @property
     def answer(self) -> str:
         """What was expected, for a reader: `lines.0.count of /list_stock is 3`."""
-        where = _path(self.place[1:])
-        return f"{where} of {self.step} is {self.expected!r}" if where else f"{self.step} answers {self.expected!r}"
+        where, step = self.where, self.step
+        return f"{where} of {step} is {self.expected!r}" if where else f"{step} answers {self.expected!r}"
 
 
 #: In a mask: all keys of an object that another run does not have.
