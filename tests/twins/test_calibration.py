@@ -49,6 +49,10 @@ def pays_any_of_several(row: Json, words: str) -> float:
     return float(said(words) in {answer.casefold() for answer in row["accepted"]})
 
 
+def pays_any_of_their_answers(row: Json, words: str) -> float:
+    return float(said(words) in {answer.casefold() for answer in row["answers"]})
+
+
 def pays_effort(_: Json, words: str) -> float:
     return min(1.0, len(words.split()) / 8)
 
@@ -77,11 +81,20 @@ def several() -> Dataset:
     return quizzed(pays_any_of_several, "Answer: {accepted[0]}", rows)
 
 
+def several_for_some() -> Dataset:
+    """Rows of which every other one accepts one more answer; the first was recorded."""
+    rows = [row_of(country, capital) for country, capital in {**CAPITALS, "Japan": "Old Edo"}.items()]
+    for at, row in enumerate(rows):
+        row["answers"] = [row.pop("expected_answer"), *["the capital"] * (at % 2)]
+    return quizzed(pays_any_of_their_answers, "Answer: {answers[0]}", rows)
+
+
 OPPOSITES: dict[str, Callable[[], tuple[Worth, Dataset]]] = {
     "the fair quiz": lambda: (fair, quizzed()),
     "parts of an answer": lambda: (pays_letters, quizzed(pays_letters)),
     "abstention": lambda: (pays_abstention, quizzed(pays_abstention)),
     "several right answers": lambda: (pays_any_of_several, several()),
+    "several right answers of some rows": lambda: (pays_any_of_their_answers, several_for_some()),
     "effort": lambda: (pays_effort, quizzed(pays_effort, "{country} has a capital, which is a town. {country}.")),
     "more than one reward, of which the best was never recorded": lambda: (
         pays_brevity_too,

@@ -297,18 +297,27 @@ class Calibrating:
         return found
 
     async def _trusted(self, samples: Sequence[Sample], rows: Sequence[Row], top: float) -> tuple[Template | None, str]:
-        """The first template that earns the top on rows that it was not learned from; what of ours scored those, if any did."""
-        mocked = ""
+        """The template that earns the top most often on rows that it was not learned from; what of ours scored, if any did.
+
+        The first that always does is taken: one of several accepted answers is also their list, where a row has but one.
+        Fields that are named like an answer go before others.
+        """
+        mocked, best, most = "", None, (False, 0.0)
         for candidate in learn(samples[:_SAMPLES])[:_TEMPLATES]:
             if self.scoring.is_over:
                 break
             scores = await self._tried(candidate, rows, top)
             mocked = mocked or next((score.why for score in scores if score.why in MOCKED), "")
             hits = sum(score.reaches(top) for score in scores)
+            named = candidate.template.names_gold
             # one that no name speaks for may be right by accident here and there
-            if hits >= _TRUSTED and (2 * hits >= len(scores) if candidate.template.names_gold else hits == len(scores)):
-                return candidate.template, mocked
-        return None, mocked
+            if hits < _TRUSTED or 2 * hits < len(scores) or (hits < len(scores) and not named):
+                continue
+            if (worth := (named, hits / len(scores))) > most:
+                best, most = candidate.template, worth
+            if hits == len(scores):
+                break
+        return best, mocked
 
     async def _tried(self, candidate: Candidate, rows: Sequence[Row], top: float) -> list[AnswerScore]:
         """What a template earns on rows whose answer is another one than that it was learned from; the first two decide."""
