@@ -110,6 +110,14 @@ def test_nulls_that_a_server_s_model_has_added_say_nothing_of_another_row() -> N
     assert not read.belongs_to(Row({**row().data, "checks": [{**checks[0], "note": "late"}]}, HERE))
 
 
+def test_defaults_that_a_server_s_model_has_added_say_nothing_of_another_row() -> None:
+    """The row that has what was added, too, is still the likelier one."""
+    rows = [Row({**row().data, "sellers": [{"name": "Ana"} | more]}, HERE) for more in ({}, {"patience": 3})]
+    assert Rollout({**rollout().data, "sellers": [{"name": "Ana", "patience": 3}]}, HERE).rows_of(rows) == rows[1:]
+    assert Rollout({**rollout().data, "sellers": [{"name": "Ana", "mood": 1}]}, HERE).rows_of(rows) == rows[:1]
+    assert Rollout({**rollout().data, "sellers": [{"name": "Bo", "mood": 1}]}, HERE).rows_of(rows) == []
+
+
 def test_a_rollout_is_of_the_row_whose_fields_it_keeps() -> None:
     """All rows of a game have one prompt; where nothing is kept of what tells them apart, nobody knows whose it is."""
     rows = [Row({**row().data, **own}, HERE) for own in ({"word": "crane"}, {"day": 3})]

@@ -178,11 +178,10 @@ class Rollout:
         """Whether this is a rollout of that row, judging by its input, which is all that every version keeps.
 
         Two rows may ask the same question about two pictures, so whatever else a version keeps must not contradict.
-        Rows that a server's own model has read may have additional nulls.
+        Rows that a server's own model has read may have additional nulls and defaults.
         """
         return self.input_texts(self.data) == self.input_texts(row.data) and all(
-            _without_nulls(self.data[key]) == _without_nulls(row.data[key])
-            for key in row.data.keys() & self.data.keys() - _RECORDED_ANEW
+            _holds(self.data[key], row.data[key]) for key in row.data.keys() & self.data.keys() - _RECORDED_ANEW
         )
 
     def rows_of(self, rows: Iterable[Row]) -> list[Row]:
@@ -197,8 +196,9 @@ class Rollout:
         return best if all(_own(row.data) == _own(best[0].data) for row in best) else []
 
     def _not_kept(self, row: Row) -> int:
-        """How many of the row's own fields this lacks."""
-        return len(_own(row.data).keys() - self.data.keys())
+        """How many of the row's own fields this lacks, or has with defaults."""
+        own = _own(row.data).items()
+        return sum(_without_nulls(self.data.get(key)) != _without_nulls(value) for key, value in own)
 
     @staticmethod
     def input_texts(data: Mapping[str, Any]) -> tuple[str, ...]:
@@ -216,6 +216,15 @@ def _without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
     return [_without_nulls(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _holds(kept: Any, value: Any) -> bool:
+    """Whether a value has become another one only by what was added to its objects."""
+    if isinstance(value, dict) and isinstance(kept, dict):
+        return all(inner is None or _holds(kept.get(key), inner) for key, inner in value.items())
+    if isinstance(value, list) and isinstance(kept, list):
+        return len(value) == len(kept) and all(map(_holds, kept, value))
+    return bool(kept == value)
 
 
 def _listed(value: Any) -> list[Any]:
