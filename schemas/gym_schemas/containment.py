@@ -12,7 +12,7 @@ import jsonschema_rs
 from jsonschema_rs.canonical import Containment
 
 from gym_schemas.acceptance import UNREADABLE, Acceptance
-from gym_schemas.json_values import Json, identity, is_numeric
+from gym_schemas.json_values import Json, identity, is_numeric, without_decimals
 from gym_schemas.size import tractable
 from gym_schemas.tree import ANNOTATIONS, Document, Schema, takes_all, walk
 
@@ -44,9 +44,10 @@ def subtract(source: Schema, target: Schema) -> Schema | None:
     if sum(1 for schema in (source, target) for _ in walk(schema)) > _MOST_SUBTRACTED:
         return None
     try:
-        return _canonical(source).subtract(_canonical(target)).to_json_schema()
+        difference: Schema = without_decimals(_canonical(source).subtract(_canonical(target)).to_json_schema())
     except UNREADABLE:
         return None
+    return difference
 
 
 def _few_numbers(*schemas: Schema) -> bool:

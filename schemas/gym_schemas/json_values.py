@@ -155,6 +155,15 @@ def texts_in(value: Json) -> Iterator[str]:
             yield from texts_in(inner)
 
 
+def without_decimals(schema: Any) -> Json:
+    """A schema of jsonschema_rs, which has decimals for bounds that are no doubles, with the nearest doubles.
+
+    Raises:
+        ValueError: one is beyond all doubles.
+    """
+    return json.loads(json.dumps(schema, default=float, allow_nan=False))
+
+
 def shown(value: Json, limit: int = 60) -> str:
     """The value as JSON, with the middle cut out if it is longer than `limit` characters."""
     whole = text(value) if not isinstance(value, str) else text(value[: limit + 1])

@@ -157,6 +157,7 @@ class _Smallest:
                 continue
         yield from _SIMPLE
         if not self._circles:
+            self._reading.found[node] = ABSENT  # what chance cannot make would begin this search again, within itself
             yield from _by_chance(self._reading, node)
 
 

@@ -16,7 +16,7 @@ from jsonschema_rs import canonical as views
 from gym_schemas.acceptance import accepted
 from gym_schemas.choices import Chance
 from gym_schemas.formats import not_of_format
-from gym_schemas.json_values import ABSENT, TYPES, Json, identity, shown, text
+from gym_schemas.json_values import ABSENT, TYPES, Json, identity, shown, text, without_decimals
 from gym_schemas.making import MOST_ITEMS, Maker, NoValue, makeable, names_admitted, possible
 from gym_schemas.places import SchemaPlace, fresh_name, places, put
 from gym_schemas.schema_reading import Parameters, SchemaReading, read, validator_of
@@ -301,7 +301,7 @@ def _arrays(reading: SchemaReading, view: views.ArrayView) -> Found:
 
 
 def _lacking(wanted: CanonicalSchema) -> Wrong:
-    validator, schema = validator_of(wanted), wanted.to_json_schema()
+    validator, schema = validator_of(wanted), without_decimals(wanted.to_json_schema())
     named = shown(
         {key: said for key, said in schema.items() if key != "$schema"} if isinstance(schema, dict) else schema
     )

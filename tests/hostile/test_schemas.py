@@ -1,18 +1,22 @@
 """OpenAPI documents and tool lists that are no such thing: read as far as they go, and never an exception."""
 
+import json
+import time
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gym_conformance.contract.dataset_rows import Rollout, Row, Source, prompt_of
 from gym_conformance.contract.mcp_block import block_of, faults, read_endpoint
 from gym_conformance.contract.openapi import Api, ServerKind, read_openapi
+from gym_conformance.contract.openapi_documents import read_document
 from gym_conformance.drift.lock import lock_of
 from gym_conformance.drift.served import mcp_tools, served_tools
-from gym_schemas import NoValue, minimal
+from gym_schemas import NoValue, boundary_values, minimal, near_sample, subtract
 
 KEYS = st.sampled_from(
     [
@@ -73,6 +77,15 @@ def test_any_document_is_read(document: Any) -> None:
     api = read_openapi(document)
     assert facts(api)
     assert lock_of(None, served_tools(document)).render()
+
+
+@given(DOCUMENTS)
+@example({"paths": {"/x": {"post": {"parameters": 5}}}})
+@example({"paths": {"/x": {"post": {"responses": ["x"]}}}})
+def test_any_document_of_swagger_is_read(document: Any) -> None:
+    """The older form is converted first; a document that cannot be is none."""
+    older = {**document, "swagger": "2.0"} if isinstance(document, dict) else document
+    assert facts(read_openapi(read_document(json.dumps(older))))
 
 
 @given(JSON)
@@ -153,3 +166,22 @@ def _nested(node: dict[str, Any]) -> dict[str, Any]:
 def test_what_only_huge_values_fit_has_none(schema: dict[str, Any]) -> None:
     with pytest.raises(NoValue):
         minimal({"type": "object", "properties": {"a": schema}, "required": ["a"]})
+
+
+def test_a_search_that_chance_does_not_end_is_not_begun_again_within_itself() -> None:
+    """Names that no pattern of ours fits, fifty of them: some twenty searches in each other took half a minute."""
+    names = {"propertyNames": {"pattern": "^(a|a)*b$"}, "patternProperties": {"(a+)+$": {"type": "string"}}}
+    began = time.process_time()
+    with pytest.raises(NoValue):
+        minimal({"type": "object", "minProperties": 50, **names})
+    assert time.process_time() - began < 5
+
+
+def test_bounds_that_are_no_doubles_are_compared() -> None:
+    """The first multiple of a tiny step above a huge number: jsonschema_rs has a decimal for it."""
+    number = {"type": "number", "multipleOf": 1e-300, "exclusiveMinimum": 1.7e308}
+    source, target = ({"type": "object", "properties": {"a": each}} for each in (number, {"type": "string"}))
+    assert next(boundary_values(subtract(source, target) or {})) is not None
+    lists = {"type": "object", "properties": {"a": {"type": "array", "contains": number}}, "required": ["a"]}
+    for seed in range(30):
+        near_sample(lists, {"a": [1.75e308]}, Random(seed))

@@ -45,11 +45,11 @@ def read_document(text: str) -> Mapping[str, Any] | None:
         return None
     try:
         document = parse_json(text) if text.lstrip().startswith("{") else _from_yaml(text)
+        if not isinstance(document, dict) or not isinstance(document.get("paths"), dict):
+            return None
+        return _from_swagger(document) if "swagger" in document else document
     except (ValueError, yaml.YAMLError, RecursionError, *UNLIKE_ITS_TAG):
         return None
-    if not isinstance(document, dict) or not isinstance(document.get("paths"), dict):
-        return None
-    return _from_swagger(document) if "swagger" in document else document
 
 
 def _from_yaml(text: str) -> Any:
