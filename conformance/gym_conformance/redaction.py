@@ -70,10 +70,11 @@ _UNSEEN = (
     r"\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U000e0000-\U000e0fff]"
 )
 
-#: Characters written as numbers: of bytes in URLs and in Python, and of code points in HTML and JSON.
+#: Characters written as numbers, of bytes in URLs and in Python, and of code points in HTML and JSON; and what JSON has
+#: for characters that nobody sees: letters for some, two numbers for those above U+FFFF. JSON in JSON doubles backslashes.
 _ENCODED = re.compile(
-    r"(?P<bytes>(?:(?:%|\\x)[0-9a-f]{2})+)|&#0*(?P<decimal>[0-9]{1,7});?|&#x0*(?P<hex>[0-9a-f]{1,6});?"
-    rf"|\\u(?P<unit>[0-9a-f]{{4}})|{_UNSEEN}",
+    r"(?P<bytes>(?:(?:%|\\+x)[0-9a-f]{2})+)|&#0*(?P<decimal>[0-9]{1,7});?|&#x0*(?P<hex>[0-9a-f]{1,6});?"
+    rf"|\\+udb4[0-3]\\+ud[c-f][0-9a-f]{{2}}|\\+u(?P<unit>[0-9a-f]{{4}})|\\+[bfnr]|{_UNSEEN}",
     re.IGNORECASE,
 )
 
@@ -118,10 +119,19 @@ class Secrets:
         long = (one for one in self._spelt if len(one) > _BEGINNING)
         return grouped(lambda one: one[:_BEGINNING], long)
 
+    @classmethod
+    def joined(cls, several: "Iterable[Secrets]") -> "Secrets":
+        """All of these secrets."""
+        every = cls()
+        every._spelt = frozenset().union(*(one._spelt for one in several))  # noqa: SLF001 - of the same class
+        return every
+
     def __or__(self, other: "Secrets") -> "Secrets":
-        both = Secrets()
-        both._spelt = self._spelt | other._spelt
-        return both
+        return Secrets.joined((self, other))
+
+    def __len__(self) -> int:
+        """The number of spellings."""
+        return len(self._spelt)
 
     def redact(self, text: str) -> str:
         """The text with all secrets replaced."""
@@ -236,11 +246,16 @@ def _without_group(found: re.Match[str], group: int = 1) -> str:
 
 
 def _meant(one: re.Match[str]) -> str:
+    """The characters that are encoded there, without those that nobody sees."""
+    return re.sub(_UNSEEN, "", _decoded(one))
+
+
+def _decoded(one: re.Match[str]) -> str:
     """The characters that are encoded there; none where something is left out."""
     if not one.lastgroup:
         return ""
     if coded := one["bytes"]:
-        return bytes.fromhex(re.sub(r"%|\\x", "", coded, flags=re.IGNORECASE)).decode("utf-8", "surrogateescape")
+        return bytes.fromhex(re.sub(r"%|\\+x", "", coded, flags=re.IGNORECASE)).decode("utf-8", "surrogateescape")
     number = int(one[one.lastgroup], 10 if one.lastgroup == "decimal" else 16)
     return chr(number) if number <= sys.maxunicode else "\ufffd"
 
@@ -252,12 +267,12 @@ def _places(text: str, encoded: re.Pattern[str]) -> list[int]:
     for one in encoded.finditer(text):
         places += range(at, one.start())
         at = one.start()
-        characters = _meant(one)
+        characters = _decoded(one)
         sizes = (
             [len(each.encode("utf-8", "surrogateescape")) for each in characters] if one.lastgroup == "bytes" else [1]
         )
-        for size in sizes[: len(characters)]:
-            places.append(at)
+        for character, size in zip(characters, sizes, strict=False):
+            places += [] if re.match(_UNSEEN, character) else [at]
             at += size * (one.end() - one.start()) // sum(sizes)
         at = one.end()
     return [*places, *range(at, len(text) + 1)]

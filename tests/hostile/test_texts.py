@@ -46,7 +46,11 @@ SPELT: dict[str, Callable[[str], str]] = {
 #: Spellings of a whole text, which say nothing of a single character.
 WHOLE: dict[str, Callable[[str], str]] = {
     "unseen characters": lambda text: "".join(f"{one}{UNSEEN[at % len(UNSEEN)]}" for at, one in enumerate(text)),
+    "unseen characters, as JSON shows them": lambda text: json.dumps(WHOLE["unseen characters"](text)),
+    "UTF-16, percent": lambda text: quote(text.encode("utf-16-le"), safe=""),
     "base64, wrapped": lambda text: base64.encodebytes(b"x" * 50 + text.encode()).decode(),
+    "base64, wrapped, as JSON shows it": lambda text: json.dumps(WHOLE["base64, wrapped"](text)),
+    "every character, as JSON in JSON": lambda text: json.dumps(SPELT["json, every character"](text)),
     "html, hex, zeros, no semicolons": lambda text: "".join(f"&#x{ord(character):08x}" for character in text),
     "hex, colons": lambda text: text.encode().hex(":"),
     "hex, spaces": lambda text: text.encode().hex(" ").upper(),

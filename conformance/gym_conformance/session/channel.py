@@ -7,8 +7,6 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import reduce
-from operator import or_
 from typing import Any, Protocol
 
 import httpx
@@ -31,8 +29,9 @@ from gym_conformance.session.transport import BODY_LIMIT, IDLE_LIMIT, Transport
 _HANGS = 2
 
 
-#: How many sessions' tokens are redacted: those of the last sessions, which a finding may still mention.
-_TOKENS = 200
+#: How many sessions' tokens are redacted: those of the last sessions, which a finding may still mention. And how many
+#: characters a session's may have, and spellings all of them: more is no token, and would take minutes.
+_TOKENS, _TOKEN_LENGTH, _SPELLINGS = 200, 4 << 10, 200_000
 
 
 #: How many unanswered requests are kept, to be named if the server is gone.
@@ -258,16 +257,18 @@ class Endpoint:
     def secrets(self) -> Secrets:
         """What must never be shown: `known` secrets, the user's headers, and MCP session tokens."""
         if self._secrets is None:
-            self._secrets = reduce(or_, self.tokens, self.known | Secrets.of_headers(self.headers))
+            self._secrets = Secrets.joined((self.known, Secrets.of_headers(self.headers), *self.tokens))
         return self._secrets
 
     def heard(self, request: Request, reply: Reply) -> None:
         """Remember the token in a seed's reply, so that it is redacted."""
         if request.path == SEED_SESSION and b'"headers"' in reply.body and reply.is_json:
             endpoint = read_endpoint(block_of(reply.json()))
-            if endpoint and endpoint.headers:
+            if endpoint and endpoint.headers and sum(map(len, endpoint.headers.values())) <= _TOKEN_LENGTH:
                 self.tokens.append(Secrets.of_headers(endpoint.headers))
                 self._secrets = None
+                while sum(map(len, self.tokens)) > _SPELLINGS:
+                    self.tokens.popleft()
 
 
 class Channel:
