@@ -13,6 +13,7 @@ from gym_conformance.checks.registry import CHECKS
 from gym_conformance.dataset import KEPT, BadData, load
 from gym_conformance.documents import append_line
 from gym_conformance.findings import Finding, Verdict
+from gym_conformance.fleet.watching import Watched
 from gym_conformance.launch.env import BadConfig, find_server
 from gym_conformance.option_readers import BadOption
 from gym_conformance.plugin.locking import load_lock
@@ -281,6 +282,15 @@ def test_no_line_is_appended_to_what_is_no_file(there: Callable[[Path], None], t
     there(path := tmp_path / "lines")
     with pytest.raises(OSError, match=r"."):
         append_line(path, "x")
+
+
+@pytest.mark.parametrize("there", [fifo, device, nowhere, folder])
+def test_what_is_no_file_does_not_hold_up_who_watches_it(there: Callable[[Path], None], tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("x")
+    there(tmp_path / "rows.jsonl")
+    watched = Watched([tmp_path], [])
+    (tmp_path / "app.py").write_text("xy")
+    assert watched.differing(watched.changed()) == (tmp_path / "app.py",)
 
 
 def test_names_of_files_cannot_write_to_the_terminal(tmp_path: Path) -> None:

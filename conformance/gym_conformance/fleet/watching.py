@@ -15,6 +15,7 @@ from typing import Final
 
 import pytest
 
+from gym_conformance.documents import read_lines
 from gym_conformance.launch.ending_with_us import ending_with_us
 from gym_conformance.option_readers import BadOption
 from gym_conformance.options import Options
@@ -104,11 +105,11 @@ def _sources(root: Path) -> Iterator[Path]:
 
 
 def _digest(path: Path) -> bytes | None:
-    """A hash of the contents; None if the file does not exist."""
+    """A hash of the contents; None if there is no such file, or no regular one."""
     try:
         if (status := path.stat()).st_size > _LARGE_FILE:
             return str(status.st_mtime_ns).encode()
-        return hashlib.sha256(path.read_bytes()).digest()
+        return hashlib.sha256(b"".join(read_lines(path))).digest()
     except OSError:
         return None
 
