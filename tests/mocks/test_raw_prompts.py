@@ -1,8 +1,10 @@
 """Texts and token ids instead of conversations, as trainers' inference clients send them, recorded from each."""
 
 import json
+import math
 from base64 import b64decode
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -277,7 +279,10 @@ def test_a_teacher_scores_what_a_policy_said(client: httpx.Client) -> None:
     assert [probability for probability, *_ in scored][len(IDS) :] == probabilities
     named = [*generated[:2], 7]
     top = client.post("/generate", json=body | {"top_logprobs_num": 4, "token_ids_logprob": named}).json()["meta_info"]
-    assert top["input_top_logprobs"] == [None, *[[each] for each in scored[1:]]]  # as miles distils
+    first, *listed = top["input_top_logprobs"]  # as miles and slime distil
+    assert first is None
+    assert [each[0] for each in listed] == scored[1:]
+    assert {len({token for _, token, _ in each}) for each in listed} == {4}
     assert [token for _, token, _ in top["input_token_ids_logprobs"][1]] == named
     assert [one for one, *_ in top["input_token_ids_logprobs"][-1]][:2] == probabilities[:2]
     assert top["output_top_logprobs"] == top["output_token_ids_logprobs"] == []
@@ -422,6 +427,59 @@ def test_an_engine_says_which_experts_it_asked_of_all_tokens_that_it_read() -> N
     assert len(numbers) == rows * 3 * 2
     assert memoryview(b64decode(later["meta_info"]["routed_experts"])).cast("i") == numbers[5 * 3 * 2 :]
     assert list(numbers[:6]) == [number for layer in policy.made.routed(IDS[:1])[0] for number in layer]
+
+
+def test_as_many_tokens_are_listed_as_are_asked_for(client: httpx.Client) -> None:
+    """Those who distil a teacher, such as verl and slime, make tensors of a place's five likeliest tokens."""
+
+    def ask(path: str, **asked: Any) -> Any:
+        return client.post(path, json=asked).json()["choices"][0]
+
+    chat = {"messages": [{"role": "user", "content": "hi"}], "logprobs": True, "top_logprobs": 5}
+    said = ask("/v1/chat/completions", **chat)["logprobs"]["content"]
+    engine = ask("/inference/v1/generate", token_ids=IDS, sampling_params={"logprobs": 5})["logprobs"]["content"]
+    for each in [*said, *engine]:
+        listed = [one["logprob"] for one in each["top_logprobs"]]
+        assert len({one["token"] for one in each["top_logprobs"]}) == len(listed) == 5
+        assert listed == sorted(listed, reverse=True)
+        assert (each["top_logprobs"][0]["token"], listed[0]) == (each["token"], each["logprob"])
+        assert sum(map(math.exp, listed)) < 1 + 1e-5
+    completed = ask("/v1/completions", prompt=IDS, logprobs=5, prompt_logprobs=5)
+    assert {len(each) for each in completed["logprobs"]["top_logprobs"]} == {5}
+    assert {len(each) for each in completed["prompt_logprobs"][1:]} == {5}
+    assert client.post("/v1/chat/completions", json=chat | {"top_logprobs": 10**9}).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [("chat/completions", {"messages": [{"role": "user", "content": "hi"}]}), ("completions", {"prompt": IDS})],
+)
+def test_what_sglang_says_beside_the_choices(path: str, asked: Json) -> None:
+    """As Trinity reads the experts of OpenAI's APIs, and others the ids; a stream has it in a chunk of its own, before the usage."""
+    wanted = {"return_routed_experts": True, "return_input_ids_in_sglext": True, "return_output_ids_in_sglext": True}
+    with serve(FakePolicy(tokens=Bytes(), routed_experts=(3, 2))) as url:
+        ask = partial(httpx.post, f"{url}/v1/{path}")
+        whole = ask(json=asked | wanted | {"n": 2, "return_token_ids": True}).json()
+        streamed = ask(json=asked | wanted | {"stream": True, "stream_options": {"include_usage": True}}).text
+        plain = ask(json=asked | {"return_routed_experts": True, "return_meta_info": True}).json()
+    said = whole["sglext"]
+    read, generated = said["input_ids"], whole["choices"][0]["token_ids"]
+    assert [each["prompt_token_ids"] for each in whole["choices"]] == [read, read]
+    assert said["output_ids"] == [generated, generated]
+    numbers = memoryview(b64decode(said["routed_experts"])).cast("i")
+    assert len(numbers) == (len(read) + len(generated) - 1) * 3 * 2
+    chunks = [json.loads(line.removeprefix("data: ")) for line in streamed.split("\n\n") if line.startswith("data: {")]
+    assert [chunk["choices"] for chunk in chunks[-2:]] == [[], []]
+    assert chunks[-2]["sglext"]["output_ids"] == [generated]
+    assert "sglext" not in plain
+
+
+def test_texts_and_ids_are_counted_several_at_a_time(client: httpx.Client) -> None:
+    """As SGLang takes them; and what each token reads, as vLLM tells it."""
+    several = client.post("/tokenize", json={"prompt": ["hi", "a"]}).json()
+    assert (several["tokens"], several["count"]) == ([[*b"hi"], [*b"a"]], [2, 1])
+    assert client.post("/detokenize", json={"tokens": several["tokens"]}).json()["text"] == ["hi", "a"]
+    assert client.post("/tokenize", json={"prompt": "hi", "return_token_strs": True}).json()["token_strs"] == ["h", "i"]
 
 
 def test_what_clients_ask_of_the_tokenizer(client: httpx.Client) -> None:

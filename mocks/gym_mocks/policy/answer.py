@@ -1,6 +1,6 @@
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import blake2b
 from time import time
 from typing import Any, Literal
@@ -10,6 +10,8 @@ from gym_mocks.policy.items import Turn, written
 from gym_mocks.policy.tokens import TokenFields, Tokenizer, TurnTokens, tokens_of
 
 SCORED = 4  # values that a token has with its log probability
+# fields that say how many tokens are listed where one is scored
+LISTS = ("logprobs", "top_logprobs", "prompt_logprobs", "top_logprobs_num")
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,14 @@ class PolicyAnswer:
         scored = any("logprob" in name and value is not None and value is not False for name, value in asked.items())
         prompt, said = len(self.tokens.prompt), len(self.tokens.generation)
         named = (said if scored else 0) + (prompt if self.prompt_is_scored else prompt - self.scored_from)
-        return (self.count - 1) * (prompt + said) + self.count * named * SCORED * (1 + len(self.named_ids))
+        return (self.count - 1) * (prompt + said) + self.count * named * SCORED * (
+            self.listed(*LISTS) + len(self.named_ids)
+        )
+
+    def listed(self, *fields: str) -> int:
+        """How many tokens are listed at a place that is scored: as many as a field asks for, or the token itself alone."""
+        asked = {**self.request.body, **self.sampling}
+        return max([1, *(most for name in fields if type(most := asked.get(name)) is int)])
 
     @property
     def scored_from(self) -> int:
@@ -155,13 +164,26 @@ class PolicyAnswer:
 
     @property
     def named_log_probs(self) -> list[dict[str, Any]]:
-        """The same as OpenAI writes them; the policy knows of no other token than its own."""
-        named = [
-            {"token": name, "logprob": probability, "bytes": list(name.encode(errors="replace"))}
-            for name, (_, probability) in zip(self.token_names, self.log_probs, strict=True)
-        ]
-        others = bool(self.request.body.get("top_logprobs"))
-        return [each | {"top_logprobs": [each] if others else []} for each in named]
+        """The same as OpenAI writes them, each with the likeliest where these are asked for."""
+        most = self.listed("top_logprobs") if self.request.body.get("top_logprobs") else 0
+        named = []
+        for name, (token, log_prob) in zip(self.token_names, self.log_probs, strict=True):
+            first, *others = (
+                {"token": each, "logprob": one, "bytes": list(each.encode(errors="replace"))}
+                for each, one in self.likeliest(name, token, log_prob, most)
+            )
+            named.append(first | {"top_logprobs": [first, *others] if most else []})
+        return named
+
+    def likeliest(self, name: str, token: int, log_prob: float, most: int) -> list[tuple[str, float]]:
+        """The names and log probabilities of a token and others, as many as are asked for."""
+        others = self.made.likeliest(token, log_prob, most)[1:]
+        return [(name, log_prob), *((self._name_of(other), one) for other, one in others)]
+
+    @cached_property
+    def _name_of(self) -> Callable[[int], str]:
+        by_ids, decoded = self._named_by_ids, self.tokenizer.decoded
+        return lru_cache(None)(lambda token: f"token_id:{token}" if by_ids else decoded([token]))
 
     @cached_property
     def prompt_log_probs(self) -> list[tuple[int, float | None]]:

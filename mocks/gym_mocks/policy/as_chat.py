@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gym_mocks.policy.answer import PolicyAnswer, pieces
-from gym_mocks.policy.as_generations import prompt_log_probs, sglang_meta_info
+from gym_mocks.policy.as_generations import prompt_log_probs, sglang_extension, sglang_meta_info
 from gym_mocks.policy.items import Refuse, Say, Think, ToolCall
 
 
@@ -21,9 +21,9 @@ def completion(answer: PolicyAnswer) -> dict[str, Any]:
     if reasoning := _text(answer, Think):
         message |= _reasoning(reasoning)
     message |= answer.fields
-    choice = {"message": message} | _closing(answer)
+    choice = {"message": message} | _closing(answer) | _prompt_ids(answer)  # SGLang has them in the choice
     choices = [{"index": index} | choice for index in range(answer.count)]
-    beside = _prompt_ids(answer) | prompt_log_probs(answer)
+    beside = _prompt_ids(answer) | prompt_log_probs(answer) | sglang_extension(answer)
     return _envelope(answer, "chat.completion") | beside | {"choices": choices, "usage": _usage(answer)}
 
 
@@ -36,6 +36,8 @@ def chunks(answer: PolicyAnswer) -> Iterator[dict[str, Any]]:
             yield envelope | prompt_ids | {"choices": [choice]}
             prompt_ids = {}  # the first chunk alone has them
         yield envelope | {"choices": [{"index": number, "delta": {}} | _closing(answer)]}
+    if extension := sglang_extension(answer):
+        yield envelope | {"choices": []} | extension
     if answer.wants_usage:
         yield envelope | {"choices": [], "usage": _usage(answer)}
 

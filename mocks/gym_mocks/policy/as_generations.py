@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
-from gym_mocks.policy.answer import PolicyAnswer, pieces
+from gym_mocks.policy.answer import LISTS, PolicyAnswer, pieces
 from gym_mocks.policy.items import written
 
 STEP = 8  # tokens that each chunk of a stream adds, where it has tokens
@@ -23,7 +23,7 @@ def completion(answer: PolicyAnswer) -> dict[str, Any]:
     """The reply of `/v1/completions` as one object."""
     choice = {"text": _text(answer)} | _closing(answer)
     choices = [{"index": index} | choice for index in range(answer.count)]
-    return _envelope(answer) | {"choices": choices, "usage": _usage(answer)}
+    return _envelope(answer) | {"choices": choices, "usage": _usage(answer)} | sglang_extension(answer)
 
 
 def chunks(answer: PolicyAnswer) -> Iterator[dict[str, Any]]:
@@ -33,6 +33,8 @@ def chunks(answer: PolicyAnswer) -> Iterator[dict[str, Any]]:
         for piece in pieces(_text(answer)):
             yield envelope | {"choices": [{"index": index, "text": piece, "finish_reason": None, "logprobs": None}]}
         yield envelope | {"choices": [{"index": index, "text": ""} | _closing(answer)]}
+    if extension := sglang_extension(answer):
+        yield envelope | {"choices": []} | extension
     if answer.wants_usage:
         yield envelope | {"choices": [], "usage": _usage(answer)}
 
@@ -64,10 +66,14 @@ def _vllm_envelope(answer: PolicyAnswer) -> dict[str, Any]:
 
 def _vllm_part(answer: PolicyAnswer, start: int, end: int) -> dict[str, Any]:
     """The choice from one of its tokens to another."""
-    content: list[dict[str, Any]] = [
-        {"token": f"token_id:{token}", "logprob": probability, "bytes": None, "top_logprobs": []}
-        for token, probability in answer.log_probs[start:end]
-    ]
+    most = answer.listed("logprobs") if answer.sampling.get("logprobs") else 0
+    content: list[dict[str, Any]] = []
+    for scored in answer.log_probs[start:end]:
+        first, *others = (
+            {"token": f"token_id:{token}", "logprob": one, "bytes": None}
+            for token, one in answer.made.likeliest(*scored, most)
+        )
+        content.append(first | {"top_logprobs": [first, *others] if most else []})
     return {
         "finish_reason": (answer.cut or "stop") if end == len(answer.tokens.generation) else None,
         "token_ids": answer.tokens.generation[start:end],
@@ -104,9 +110,17 @@ def prompt_log_probs(answer: PolicyAnswer) -> dict[str, Any]:
     if not answer.prompt_is_scored:
         return {}
     scored = [*zip(answer.prompt_log_probs, answer.prompt_texts, strict=True)]
+    most = answer.listed("prompt_logprobs") if answer.sampling.get("prompt_logprobs") else answer.listed(*LISTS)
     entries = {  # each once: a long prompt has few different tokens
-        (token, text): {str(token): {"logprob": probability, "rank": 1, "decoded_token": text}}
-        for (token, probability), text in scored
+        (token, text): {
+            str(one): {
+                "logprob": each,
+                "rank": rank,
+                "decoded_token": text if one == token else answer.tokenizer.decoded([one]),
+            }
+            for rank, (one, each) in enumerate(answer.made.likeliest(token, probability, most), 1)
+        }
+        for (token, probability), text in dict.fromkeys(scored)
         if probability is not None
     }
     read = [None if probability is None else entries[token, text] for (token, probability), text in scored]
@@ -156,10 +170,30 @@ def sglang_meta_info(answer: PolicyAnswer, length: int) -> dict[str, Any]:
     if asked.get("return_logprob") or asked.get("logprobs"):
         meta |= _sglang_log_probs(answer, "output", answer.log_probs[:length])
         meta |= _sglang_log_probs(answer, "input", answer.prompt_log_probs[answer.scored_from :])
-    if asked.get("return_routed_experts") and answer.made.routed_experts:
-        numbers = array("i", _flat(_routed(answer, said, _place(asked.get("routed_experts_start_len")))))
-        meta["routed_experts"] = b64encode(numbers.tobytes()).decode()
-    return meta
+    return meta | _sglang_routed_experts(answer, said)
+
+
+def _sglang_routed_experts(answer: PolicyAnswer, said: Sequence[int]) -> dict[str, str]:
+    """Each token's experts from the place on that the client names, as SGLang packs them, where it asks for them."""
+    asked = answer.request.body
+    if not (asked.get("return_routed_experts") and answer.made.routed_experts):
+        return {}
+    numbers = array("i", _flat(_routed(answer, said, _place(asked.get("routed_experts_start_len")))))
+    return {"routed_experts": b64encode(numbers.tobytes()).decode()}
+
+
+def sglang_extension(answer: PolicyAnswer) -> dict[str, Any]:
+    """What SGLang says beside the choices of OpenAI's APIs (`SglExt` of its openai/protocol.py, 2026), as Trinity reads it."""
+    asked, tokens = answer.request.body, answer.tokens
+    # with `return_meta_info` the experts are there
+    said: dict[str, Any] = (
+        {} if asked.get("return_meta_info") else {**_sglang_routed_experts(answer, tokens.generation)}
+    )
+    if asked.get("return_input_ids_in_sglext"):
+        said["input_ids"] = tokens.prompt
+    if asked.get("return_output_ids_in_sglext"):
+        said["output_ids"] = [tokens.generation] * answer.count
+    return {"sglext": said} if said else {}
 
 
 def _sglang_log_probs(answer: PolicyAnswer, side: str, scored: Sequence[tuple[int, float | None]]) -> dict[str, Any]:
@@ -175,7 +209,16 @@ def _sglang_log_probs(answer: PolicyAnswer, side: str, scored: Sequence[tuple[in
     each = [[one, token, text] for (token, one), text in zip(scored, texts, strict=True)]
     meta: dict[str, Any] = {f"{side}_token_logprobs": each}
     if asked.get("top_logprobs_num"):
-        meta[f"{side}_top_logprobs"] = [None if entry[0] is None else [entry] for entry in each]
+        most, name = answer.listed("top_logprobs_num"), answer.tokenizer.decoded
+
+        def likeliest(entry: list[Any], token: int, log_prob: float) -> list[list[Any]]:
+            others = answer.made.likeliest(token, log_prob, most)[1:]
+            return [entry, *([one, other, name([other]) if with_texts else None] for other, one in others)]
+
+        meta[f"{side}_top_logprobs"] = [
+            None if one is None else likeliest(entry, token, one)
+            for entry, (token, one) in zip(each, scored, strict=True)
+        ]
     if wanted := answer.named_ids:
         named = [
             [one, token, answer.tokenizer.decoded([token]) if with_texts else None]
@@ -188,10 +231,11 @@ def _sglang_log_probs(answer: PolicyAnswer, side: str, scored: Sequence[tuple[in
 def trl_generation(answer: PolicyAnswer) -> dict[str, Any]:
     """What TRL's server says of one prompt: its ids, and of each completion the ids and their log probabilities."""
     wanted = answer.request.body.get("logprobs", 0) is not None
+    listed = [answer.made.likeliest(*scored, answer.listed("logprobs")) for scored in answer.log_probs]
     said = {
         "completion_ids": answer.tokens.generation,
-        "logprobs": [[probability] for _, probability in answer.log_probs] if wanted else None,
-        "logprob_token_ids": [[token] for token, _ in answer.log_probs] if wanted else None,
+        "logprobs": [[one for _, one in each] for each in listed] if wanted else None,
+        "logprob_token_ids": [[token for token, _ in each] for each in listed] if wanted else None,
     }
     each = {name: None if value is None else [value] * answer.count for name, value in said.items()}
     return {"prompt_ids": [answer.tokens.prompt], **each}
@@ -218,12 +262,17 @@ def _closing(answer: PolicyAnswer) -> dict[str, Any]:
 def _log_probs(answer: PolicyAnswer) -> dict[str, Any]:
     names = [*(answer.prompt_names if answer.echoes else []), *answer.token_names]
     scored = [*(answer.prompt_log_probs if answer.echoes else []), *answer.log_probs]
-    named = [(name, probability) for name, (_, probability) in zip(names, scored, strict=True)]
-    alone = {pair: dict([pair]) for pair in named}
+    named = [(name, token, probability) for name, (token, probability) in zip(names, scored, strict=True)]
+    most = answer.listed("logprobs")
+    listed: dict[tuple[str, int, float | None], dict[str, float]] = {
+        (name, token, one): dict(reversed(answer.likeliest(name, token, one, most)))  # its own name is its own
+        for name, token, one in dict.fromkeys(named)
+        if one is not None
+    }
     return {
         "tokens": names,
-        "token_logprobs": [probability for _, probability in named],
-        "top_logprobs": [None if pair[1] is None else alone[pair] for pair in named],
+        "token_logprobs": [probability for *_, probability in named],
+        "top_logprobs": [listed.get(each) for each in named],
         "text_offset": [0, *accumulate(map(len, names))][:-1],
     }
 

@@ -301,12 +301,17 @@ class FakePolicy(App):
     async def _tokenize(self, request: HttpRequest) -> HttpReply:
         body = _object(request)
         prompt = body.get("prompt")
+        if isinstance(prompt, list) and all(isinstance(each, str) for each in prompt):  # as SGLang takes them
+            lists = [list(self.tokenizer.text(text)) for text in prompt]
+            return HttpReply.json({"count": [*map(len, lists)], "max_model_len": MAX_LENGTH, "tokens": lists})
         if isinstance(prompt, str):
             tokens = list(self.tokenizer.text(prompt))
         else:
             opened = body.get("add_generation_prompt", True) is not False
             tokens = prompt_tokens(_chat(body), self.tokenizer, open_turn=opened)
-        return HttpReply.json({"count": len(tokens), "max_model_len": MAX_LENGTH, "tokens": tokens})
+        named = [self.tokenizer.decoded([token]) for token in tokens] if body.get("return_token_strs") else None
+        sizes = {"count": len(tokens), "max_model_len": MAX_LENGTH}
+        return HttpReply.json({**sizes, "tokens": tokens, "token_strs": named})
 
     async def _render(self, request: HttpRequest) -> HttpReply:
         """The request for tokens that vLLM would make of one for a chat."""
@@ -325,9 +330,12 @@ class FakePolicy(App):
 
     async def _detokenize(self, request: HttpRequest) -> HttpReply:
         body = _object(request)
-        if not token_ids(body.get("tokens")):
+        tokens: Any = body.get("tokens")
+        if isinstance(tokens, list) and tokens and all(map(token_ids, tokens)):  # as SGLang takes them
+            return HttpReply.json({"text": [self.tokenizer.decoded(each) for each in tokens]})
+        if not token_ids(tokens):
             raise HttpRefusal(400, "tokens: a list of token ids is expected")
-        text = self.tokenizer.decoded(body["tokens"])
+        text = self.tokenizer.decoded(tokens)
         return HttpReply.json({"prompt": text, "text": text})  # as vLLM names it, and as SGLang does
 
 

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import count, islice
+from math import exp, log
 from typing import Any, NamedTuple, Protocol
 from zlib import crc32
 
@@ -197,6 +199,17 @@ class TokenFields:
     def log_probs(self, tokens: Iterable[int]) -> list[float]:
         """One for each token, the same wherever it stands: made up, finite, at most 0."""
         return [-self.log_prob_scale * (token % 97) / 100 for token in tokens]
+
+    def likeliest(self, token: int, log_prob: float, most: int) -> list[tuple[int, float]]:
+        """A token with its log probability, and others that are less likely, as those who distil a teacher read them.
+
+        The others are the first ids of the vocabulary; each is half as likely as the one before it.
+        """
+        if most <= 1:
+            return [(token, log_prob)]
+        share = max(min(exp(log_prob), 1 - exp(log_prob)), 1e-6)
+        others = islice((other for other in count() if other != token), most - 1)
+        return [(token, log_prob), *((other, log(share) - at * log(2)) for at, other in enumerate(others, 1))]
 
     def of(self, tokens: TurnTokens) -> dict[str, Any]:
         """The fields themselves."""
