@@ -156,6 +156,25 @@ def test_a_run_against_an_attacker_ends_well(mode: str, tmp_path: Path) -> None:
     assert run.seconds < SECONDS
 
 
+LOGGING = f"""
+import logging
+
+def pytest_runtest_call(item):
+    logging.warning("Unknown event: \\x1b]0;pwned\\x07\\n::error::x {SECRET}")
+"""
+
+
+def test_what_a_library_logs_of_a_server_is_safe_to_show(tmp_path: Path) -> None:
+    """As the official MCP client does of notifications that it does not know."""
+    (tmp_path / "conftest.py").write_text(LOGGING)
+    with attacking("null") as url:
+        run = judge(tmp_path, "--gym-url", url, "-k", "seed-replies-object")
+    assert "Unknown event: \\x1b]0;pwned" in run.printed
+    assert "\x1b" not in run.printed
+    assert not OBEYED.search(run.printed)
+    assert SECRET not in run.printed + (tmp_path / "report.xml").read_text()
+
+
 def test_reports_go_where_they_seem(tmp_path: Path) -> None:
     """A link that somebody put where a report is to be written is replaced, and what it leads to stays as it is."""
     (precious := tmp_path / "precious").write_text("precious")

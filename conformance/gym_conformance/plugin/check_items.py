@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -16,6 +16,9 @@ from gym_conformance.reports.changes import compare
 from gym_conformance.reports.terminal_text import explain
 from gym_conformance.trajectories.trajectory import Schedule
 from gym_conformance.trials.check import Check
+
+#: Lines that are kept of what is logged or printed while a check runs, and characters of each.
+_KEPT: Final = (200, 1_000)
 
 
 class Fails(Exception):
@@ -102,6 +105,12 @@ class CheckItem(pytest.Item):
     def redacted(self, text: str) -> str:
         """A text of our own, such as a traceback with locals, with secrets redacted."""
         return secrets_of(self.target.options).redact(text)
+
+    def add_report_section(self, when: str, key: str, content: str) -> None:
+        """Keep the end of what was logged or printed meanwhile, safe to show: libraries quote what they cannot read."""
+        show, (most, longest) = secrets_of(self.target.options).show, _KEPT
+        lines = content.rstrip("\n").split("\n")[-most:]
+        super().add_report_section(when, key, "".join(f"{show(line, longest)}\n" for line in lines))
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """The check's location: its section, not a file."""
