@@ -307,3 +307,28 @@ def test_calls_that_are_written_and_never_made_read_nothing() -> None:
 
 def test_a_read_that_may_be_told_nothing_is_bare() -> None:
     assert [(call.name, call.arguments) for call in bare_reads(ROW)] == [("list_stars", {"near": None, "cursor": None})]
+
+
+def test_a_tool_that_does_not_take_an_enum_s_first_member_now_is_asked_for_the_others() -> None:
+    """As a rule of logic, which fits some lines only; a list of numbers has one."""
+    app = FastAPI()
+
+    @app.post("/seed_session")
+    def seed(response: Response) -> dict[str, str]:
+        response.set_cookie("session", "1")
+        return {}
+
+    @app.post("/derive")
+    def derive(body: dict[str, Any]) -> dict[str, str]:
+        if body != {"rule": "left", "lines": [1]}:
+            raise HTTPException(400, "this rule does not fit these lines")
+        return {"line": "p"}
+
+    rule, lines = {"type": "string", "enum": ["both", "left", "right"]}, {"type": "array", "items": {"type": "integer"}}
+    row = _row([_tool("derive", rule=rule, lines=lines)])
+
+    async def find(gym: Gym) -> Scouted:
+        return await scouted(gym, row, row.tools, {})
+
+    found = on_gym(app, find, Dataset((row,)))
+    assert found.taken.calls == (Call("derive", {"rule": "left", "lines": [1]}),)

@@ -87,7 +87,10 @@ def test_a_day_that_is_taken_as_a_moment_alone_is_refused(taken: str, verdict: V
 
 
 class Shop(ResourcesServer):
-    """Rows offer a size and a colour that may be left out; an order `needs` a size, one of the two, or a size for shoes."""
+    """Rows offer a size and a colour that may be left out; an order `needs` a size, one of the two, or a size for shoes.
+
+    Where it needs a hat's size, there are no shoes.
+    """
 
     def __init__(self, needs: str) -> None:
         def order(thing: Literal["shoes", "hat"], size: int | None = None, colour: str | None = None) -> dict[str, Any]:
@@ -100,13 +103,18 @@ class Shop(ResourcesServer):
     async def _call_tool(self, request: HttpRequest) -> HttpReply:
         sent = json_body(request)
         if isinstance(sent, dict) and sent.get("thing") in {"shoes", "hat"} and "size" not in sent:
-            lacks = {"one": "colour" not in sent, "shoes": sent["thing"] == "shoes", "size": True}
+            lacks = {"one": "colour" not in sent, "shoes": sent["thing"] == "shoes", "size": True, "hat's size": True}
             if lacks[self.needs]:
                 raise HttpRefusal(422, "give a size" if self.needs != "one" else "give a size or a colour")
+        if self.needs == "hat's size" and isinstance(sent, dict) and sent.get("thing") == "shoes":
+            raise HttpRefusal(409, "there are none left")
         return await super()._call_tool(request)
 
 
-@pytest.mark.parametrize(("needs", "verdict"), [("size", Verdict.FAIL), ("one", Verdict.PASS), ("shoes", Verdict.PASS)])
+@pytest.mark.parametrize(
+    ("needs", "verdict"),
+    [("size", Verdict.FAIL), ("hat's size", Verdict.FAIL), ("one", Verdict.PASS), ("shoes", Verdict.PASS)],
+)
 def test_an_argument_that_each_call_needs_is_told_from_one_that_some_need(needs: str, verdict: Verdict) -> None:
     [finding] = found_by("drift-argument-refused", Shop(needs), rows_of(Shop(needs)))
     assert finding.verdict is verdict, finding.actual
@@ -156,6 +164,45 @@ def test_a_recorded_call_that_lacks_what_its_object_may_leave_out_is_told(*, how
     calls = [("send", {"to": "me", "wishes": each}, {"sent": "me"}) for each in wishes]
     rollouts = tuple(rollout_of(row, call, reward=1.0) for row, call in zip(rows, calls, strict=True))
     [finding] = found_by("drift-argument-refused", Post(how_fast=how_fast), Dataset(rows, rollouts, len(rows)))
+    assert finding.verdict is verdict, finding.actual
+
+
+class Cell(BaseModel):
+    """A field of a board."""
+
+    row: Literal["A", "B"]
+    col: int
+
+
+class Shots(ResourcesServer):
+    """Takes the rows of a board as they are `called` here; where there is no such row, all cells are gone."""
+
+    def __init__(self, called: str) -> None:
+        def fire(cells: list[Cell]) -> dict[str, Any]:
+            return {"shots": len(cells)}
+
+        super().__init__("shots", tools=[fire], verify=lambda: 0.0)
+        del self.handlers["GET", "/openapi.json"]
+        self.called = called
+
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
+        match json_body(request):
+            case {"cells": [{"row": row, "col": int()}]} if row not in list(self.called or "AB"):
+                raise HttpRefusal(422, f"row must be one of {', '.join(self.called or 'AB')}")
+            case {"cells": [{"row": str(row), "col": int(col)}]} if not self.called:
+                raise HttpRefusal(422, f"row {row} has no cell {col}")
+            case {"cells": [{"row": _, "col": int()}]}:
+                return HttpReply.json({"shots": 1})
+            case _:
+                raise HttpRefusal(422, "cells must be a list of {row, col}")
+
+
+@pytest.mark.parametrize(("called", "verdict"), [("ab", Verdict.FAIL), ("AB", Verdict.PASS), ("", Verdict.PASS)])
+def test_a_member_within_a_list_that_no_recorded_call_may_have_is_told(called: str, verdict: Verdict) -> None:
+    rows = rows_of(Shots("AB")).rows
+    calls = [("fire", {"cells": [{"row": name, "col": 7}]}, {"shots": 1}) for name in "BA"]
+    rollouts = tuple(rollout_of(row, call, reward=1.0) for row, call in zip(rows, calls, strict=False))
+    [finding] = found_by("drift-argument-refused", Shots(called), Dataset(rows, rollouts, len(rows)))
     assert finding.verdict is verdict, finding.actual
 
 

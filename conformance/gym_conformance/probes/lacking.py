@@ -57,8 +57,10 @@ async def lacks_optional(places: Sequence[Place], nodes: Mapping[str, Schema]) -
         without += [
             replace(smallest, row=row) for row in smallest.gym.rows[:ROWS] if smallest.tool in map(str, row.tools)
         ]
-        for value in islice(map(whole, boundary_values(nodes[name])), FIXES):
-            sent, given = await smallest.ask_with(name, value)
+        values = islice(map(whole, boundary_values(nodes[name])), FIXES)
+        given_it = [replace(smallest, base={**smallest.base, name: value}) for value in values]
+        for each in (*given_it, *(each for each in known if name in each.base)):
+            sent, given = await each.ask(each.base)
             if says_yes(given):
                 if any([(await each.ask(each.base))[1].text != refusal.text for each in without]):
                     break

@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from itertools import islice
 from typing import Any, Final
@@ -16,7 +17,7 @@ from gym_conformance.probes.refused_call import FIXES, STRANGE_VALUES, RefusedCa
 from gym_conformance.session.exchange import Reply
 from gym_conformance.session.likeness import Answer, alike
 from gym_conformance.session.refusals import says_no, says_yes
-from gym_schemas import Acceptance, Schema, boundary_values, same, whole
+from gym_schemas import Acceptance, Schema, Way, boundary_values, mapped, name_of, same, scalars, whole
 
 #: The most conclusive ones for a recorded call, with a number far out of bounds.
 _WRONG_IN_PLACE: Final[tuple[Any, ...]] = (*STRANGE_VALUES[:2], -987654321)
@@ -35,7 +36,12 @@ async def refused_in_place(
     wrongs = [each async for each in _surely_wrong(place, acceptance, call, nodes, told=told)]
     like = [wrong for wrong in wrongs if wrong.refused_like(reply)]
     # a call refused for another reason, such as a day that has passed, is refused alike whatever else is wrong with it
-    if found := next((wrong for wrong in like if len(like) == len(wrongs) or wrong.named_in(reply)), None):
+    telling = [wrong for wrong in like if len(like) == len(wrongs) or wrong.named_in(reply)] or [
+        each
+        async for each in _wrong_within(place, acceptance, call)
+        if each.refused_like(reply) and each.named_in(reply)
+    ]
+    if found := next(iter(telling), None):
         was = f"recorded in {place.recorded} with the output {short(place.output)}"
         because = f"{was}; {short(found.call)}, which is surely wrong, is answered alike"
         fix = await _find_fix(place, nodes, reply)
@@ -138,6 +144,20 @@ async def _surely_wrong(
             yield _Wrong(name, wrong, reply, (name,), (UNNAMED,))
     if not acceptance.accepts({}):
         yield _Wrong("", {}, (await place.ask({}))[1])
+
+
+def _put(at: Way, value: Any, each: Any, way: Way) -> Any:
+    return value if way == at else each
+
+
+async def _wrong_within(place: Place, acceptance: Acceptance, call: Mapping[str, Any]) -> AsyncIterator[_Wrong]:
+    """The same of values within lists and objects, one of each name."""
+    within = {name_of(way): (value, way) for value, way in scalars(call) if len(way) > 1}
+    for name, (own, at) in within.items():
+        for strange in _WRONG_IN_PLACE:
+            wrong = mapped(dict(call), partial(_put, at, strange))
+            if not acceptance.accepts(wrong):
+                yield _Wrong(name, wrong, (await place.ask(wrong))[1], (own,), (strange,))
 
 
 def _with_one_more(acceptance: Acceptance, call: Mapping[str, Any]) -> Iterator[tuple[Sequence[str], dict[str, Any]]]:

@@ -29,6 +29,9 @@ from gym_schemas import Document, NoValue, admits, minimal, name_of, properties_
 #: Tools explored, calls tried for each, and values of a reply that later calls may use.
 _TOOLS, _TRIES, _SEEN = 16, 5, 200
 
+#: Members of enums tried for a tool that took none of these calls.
+_MEMBERS = 16
+
 #: Tools whose names begin like this are assumed to remove something, or to end the episode.
 _TAKES_AWAY: Final = ("cancel", "clear", "delete", "drop", "remove", "reset", "revoke", "undo", "withdraw")
 _ENDS: Final = ("close", "conclude", "end", "finish", "submit")
@@ -125,13 +128,21 @@ class _Scout:
         return [call for call in known if since and call not in self.calls[since:]]
 
     async def _find(self, tool: Tool) -> None:
-        """Keep the first accepted one of a few calls, unless the tool has one."""
+        """Keep the first accepted one of a few calls, then of a few with other members of an enum, unless the tool has one."""
         asked: list[Any] = []
-        for arguments in self._candidates(tool) if tool.name not in self.taken else ():
-            if len(asked) < _TRIES and arguments not in asked:
-                asked.append(arguments)
-                if await self._is_taken(tool, arguments):
-                    return
+        for candidates, most in ((self._candidates, _TRIES), (self._with_members, _TRIES + _MEMBERS)):
+            for arguments in candidates(tool) if tool.name not in self.taken else ():
+                if len(asked) < most and arguments not in asked:
+                    asked.append(arguments)
+                    if await self._is_taken(tool, arguments):
+                        return
+
+    def _with_members(self, tool: Tool) -> Iterator[Any]:
+        """Usual arguments with each member of their enums: what is allowed may depend on the state, as the rules of a proof."""
+        usual = [_some(self._with_own(tool, plain_arguments(each))) for each in (tool, _with_all_required(tool))]
+        for key, schema in properties_of(tool.parameters).items():
+            for member in schema.get("enum", ()) if isinstance(schema, dict) else ():
+                yield from ({**each, key: member} for each in usual if isinstance(each, dict) and key in each)
 
     async def repeat(self, tools: Sequence[Tool]) -> None:
         """Repeat the accepted calls of tools that add something."""
@@ -182,8 +193,7 @@ class _Scout:
         yield of_row
         yield _some(of_row)
         yield plain
-        every = {**tool.parameters, "required": [*properties_of(tool.parameters)]}
-        yield self._with_own(tool, plain_arguments(replace(tool, parameters=every)))
+        yield self._with_own(tool, plain_arguments(_with_all_required(tool)))
 
     def _with_returned(self, tool: Tool, arguments: Any) -> Any:
         return _each(arguments, tool.parameters, self._filled)
@@ -198,8 +208,8 @@ class _Scout:
             items = document.alone(document.resolve(schema.get("items", True)))
             if properties_of(items):
                 return [_each(least, items, self._filled) for least in _least(items)]
-            found = self._returned(key, str, items)
-            return [found] if found else [items["enum"][0]] if isinstance(items, dict) and items.get("enum") else value
+            found, least = self._returned(key, str, items), [*_least(items)]
+            return [found] if found else value if least in ([""], [None]) else least
         if type(value) not in (str, int):
             return value
         found = self._returned(key, type(value), schema)
@@ -241,6 +251,10 @@ def _each(value: Any, schema: Any, fill: Callable[[str, Any, Any], Any]) -> Any:
         return fill(name, value, document.alone(schema))
 
     return each(value, document.root, "")
+
+
+def _with_all_required(tool: Tool) -> Tool:
+    return replace(tool, parameters={**tool.parameters, "required": [*properties_of(tool.parameters)]})
 
 
 def _allows(schema: Any, value: Any) -> bool:
