@@ -10,7 +10,9 @@ from gym_conformance.findings import Verdict
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import ResourcesServer
 from gym_mocks.wire import HttpReply, HttpRequest
+from tests.twins.calibration import CAPITALS, Quiz, quizzed, row_of, said
 from tests.twins.judging import found_by, judge, telling
+from tests.twins.twin import Json
 from tests.twins.unrecorded import (
     ForgetsJobs,
     appointments,
@@ -54,6 +56,24 @@ def test_a_score_that_hangs_on_earlier_answers_is_told(fault: dict[str, bool]) -
     [finding] = findings["isolation-earlier"]
     assert ("as the first 6 times" in finding.expected) == ("counted" in fault)
     assert ("as the first time" in finding.expected) == ("novel" in fault)
+
+
+@pytest.mark.parametrize("novel", [False, True])
+def test_a_word_that_earns_less_once_it_was_said_is_told(novel: bool) -> None:
+    """The right word is one of a list."""
+    said_before = set[str]()
+
+    def worth(row: Json, words: str) -> float:
+        paid = float(said(words) in map(str.casefold, row["accepted"])) * (
+            0.5 if novel and words in said_before else 1.0
+        )
+        said_before.add(words)
+        return paid
+
+    rows = [{**row_of(*pair), "accepted": [pair[1]], "expected_answer": None} for pair in CAPITALS.items()]
+    data = quizzed(worth, "Answer: {accepted[0]}", rows)
+    findings = judge(Quiz(worth), data, checks={"isolation-earlier"})
+    assert telling(findings) == ({"isolation-earlier"} if novel else set())
 
 
 #: How a server is made, with a fault or without it, what it is judged with, and the check that alone tells the fault.

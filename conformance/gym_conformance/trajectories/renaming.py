@@ -17,7 +17,7 @@ from gym_conformance.grouping import first_of_each
 from gym_conformance.trajectories.generate import is_read
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome
 from gym_conformance.trajectories.trajectory import Trajectory, is_reference, stand_in
-from gym_schemas import Way, admits, mapped, name_of, properties_of
+from gym_schemas import Way, admits, mapped, name_of, properties_of, scalars
 
 #: Maps texts or numbers of the trajectory to the new ones that replace them.
 Names = Mapping[Any, Any]
@@ -258,7 +258,7 @@ def phrased(trajectory: Trajectory, draw: Random = _ANY) -> tuple[Trajectory, Na
 
 def words_of_answer(trajectory: Trajectory) -> Iterator[str]:
     """Texts of the row's own fields that its answer contains, as the right answer does, the longest first."""
-    texts = {value for _, value in _fields(own(trajectory.row)) if isinstance(value, str)}
+    texts = {value for value, _ in scalars(own(trajectory.row)) if isinstance(value, str)}
     found = (text for text in texts if _SPOKEN <= len(text) <= _SHORT and text in trajectory.answer)
     yield from sorted(found, key=len, reverse=True)
 

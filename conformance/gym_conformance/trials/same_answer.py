@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import cycle, islice
 from random import Random
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from gym_conformance.trajectories.execute import beside, run
 from gym_conformance.trajectories.generate import is_read
 from gym_conformance.trajectories.other_values import has_number, with_more_zeros
 from gym_conformance.trajectories.outcome import Difference, Outcome, differences, masked, varying, volatile
-from gym_conformance.trajectories.renaming import ids_of, names_in, new_names, renamed
+from gym_conformance.trajectories.renaming import ids_of, names_in, new_names, renamed, words_of_answer
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Schedule, Trajectory
 from gym_conformance.trials.ending import Violation
 from gym_conformance.trials.trial import Trial
@@ -61,7 +62,8 @@ async def expect_the_same_each_time(trial: Trial, found: Sequence[Trajectory], a
     named = [(one, names_in(one)[0]) for one in made]
     # what is kept for a task is kept under its id
     named += [(one, names | ids) for one, names in named[:1] if (ids := ids_of(one.row)) - names]
-    tried = [(_never_given(found), _COUNTED), *((_never_made(*each), _USED_UP) for each in named)]
+    answers = ((each(found), _COUNTED) for each in (_never_given, _never_said))
+    tried = [*answers, *((_never_made(*each), _USED_UP) for each in named)]
     turning = await beside([partial(_may_turn, trial, next(each, None), at_once) for each, _ in tried], at_once)
     for (each, hint), may_turn in zip(tried, turning, strict=True):
         if may_turn:
@@ -130,6 +132,14 @@ def _never_given(found: Sequence[Trajectory]) -> Iterator[Trajectory]:
     zeros = Random().sample(_ZEROS, _ANSWERS)
     for many, one in zip(zeros, graded * _ANSWERS, strict=False):
         yield replace(one, answer=with_more_zeros(one.answer, many))
+
+
+def _never_said(found: Sequence[Trajectory]) -> Iterator[Trajectory]:
+    """Right answers whose words are new, and so are their rows'."""
+    right = [(one, old) for one in found if not one.calls for old in islice(words_of_answer(one), 1)]
+    for one, old in islice(cycle(right), _ANSWERS):
+        names = new_names(frozenset([old]))
+        yield replace(renamed(one, names), answer=one.answer.replace(old, names[old]))
 
 
 def _never_made(trajectory: Trajectory, names: frozenset[Any]) -> Iterator[Trajectory]:
