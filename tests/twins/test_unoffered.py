@@ -206,6 +206,59 @@ def test_a_member_within_a_list_that_no_recorded_call_may_have_is_told(called: s
     assert finding.verdict is verdict, finding.actual
 
 
+class Slot(BaseModel):
+    """A part of a day."""
+
+    room: str
+    minutes: Annotated[int, Field(ge=15, le=240)]
+
+
+class Rooms(ResourcesServer):
+    """Books a part of a day of `least` minutes, or of at most `left`, with notes that may be numbers but where it takes `texts`."""
+
+    def __init__(self, least: int = 15, left: int = 240, *, texts: bool = False) -> None:
+        def book(slots: list[Slot], notes: list[str | int]) -> dict[str, Any]:
+            return {"booked": len(slots), "notes": len(notes)}
+
+        super().__init__("rooms", tools=[book], verify=lambda: 0.0)
+        del self.handlers["GET", "/openapi.json"]
+        self.least, self.left, self.texts = least, left, texts
+
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
+        sent = json_body(request)
+        slots, notes = (sent.get(key) if isinstance(sent, dict) else None for key in ("slots", "notes"))
+        if not isinstance(notes, list) or any(
+            type(note) not in ((str,) if self.texts else (str, int)) for note in notes
+        ):
+            raise HttpRefusal(422, "notes must be a list of what was noted")
+        match slots:
+            case [{"room": str(), "minutes": int(minutes)}] if type(minutes) is int and self.least <= minutes <= 240:
+                if minutes > self.left:
+                    raise HttpRefusal(422, f"there are no {minutes} minutes left")
+                return HttpReply.json({"booked": 1, "notes": 0})
+            case [{"room": str(), "minutes": _}]:
+                raise HttpRefusal(422, f"minutes must be from {self.least} to 240")
+        raise HttpRefusal(422, "slots must be a list of {room, minutes}")
+
+
+@pytest.mark.parametrize(
+    ("server", "argument"),
+    [
+        (Rooms(), ""),
+        (Rooms(left=60), ""),
+        (Rooms(least=30), "slots.minutes"),
+        (Rooms(texts=True), "notes"),
+    ],
+    ids=("sound", "full", "a bound", "a type"),
+)
+def test_a_bound_and_a_type_within_a_list_are_told(server: ResourcesServer, argument: str) -> None:
+    rows = rows_of(Rooms()).rows
+    call = ("book", {"slots": [{"room": "Elm", "minutes": 45}], "notes": ["tea"]}, {"booked": 1, "notes": 0})
+    rollouts = tuple(rollout_of(row, call, reward=1.0) for row in rows)
+    [finding] = found_by("drift-argument-refused", server, Dataset(rows, rollouts, len(rows)))
+    assert finding.expected.startswith(f"{argument} of book") if argument else finding.verdict is Verdict.PASS
+
+
 class Labels(ResourcesServer):
     """Refuses a text that is longer than is asked; true is an int in Python."""
 

@@ -17,8 +17,8 @@ from gym_conformance.session.exchange import Reply
 from gym_conformance.session.likeness import Answer, alike
 from gym_conformance.session.refusals import says_no, says_yes
 from gym_conformance.trajectories.renaming import renamed
-from gym_conformance.trajectories.trajectory import Trajectory
-from gym_schemas import Acceptance, Schema, boundary_values, properties_of, walk, whole
+from gym_conformance.trajectories.trajectory import Trajectory, is_linked
+from gym_schemas import Acceptance, Document, Schema, boundary_values, properties_of, walk, whole
 from gym_schemas.json_values import type_of
 
 #: Words for something that does not exist: a lookup answers so to any value that it does not find.
@@ -41,6 +41,10 @@ _LIMITS: Final = {
     "object": frozenset({"properties"}),
 }
 _MOST_LONG: Final = frozenset({"maxLength", "maxItems"})
+
+#: Keywords of a value within an object or a list that is varied, and where a list holds no objects, the key of its value.
+_SPEAK: Final = _LEAST | SAYS_MOST | {"anyOf", "oneOf"}
+_ITEM: Final = "[]"
 
 #: Keywords whose schemas say nothing of the value itself, but of what is within it.
 _PARTS: Final = frozenset({"properties", "patternProperties", "additionalProperties", "items", "prefixItems"})
@@ -275,28 +279,46 @@ class Argument:
 
 @dataclass(frozen=True)
 class _Within(Place):
-    """A place whose call is the object in one argument of another's."""
+    """A place whose call is the object in one argument of another's, or in a list there; for a list's value, one that holds it."""
 
     outer: str = ""
     whole: dict[str, Any] = field(default_factory=dict)
+    listed: bool = False
+
+    def put(self, arguments: Any) -> dict[str, Any]:
+        """The whole call."""
+        items = [arguments.get(_ITEM, arguments)] if arguments else []
+        return {**self.whole, self.outer: items if self.listed else arguments}
 
     async def ask(self, arguments: Any, row: Row | None = None) -> tuple[Any, Reply]:
-        sent, reply = await super().ask({**self.whole, self.outer: arguments}, row)
-        return sent[self.outer], reply
+        sent, reply = await super().ask(self.put(arguments), row)
+        return self.found_in(sent[self.outer]), reply
+
+    def found_in(self, value: Any) -> dict[str, Any]:
+        """The object in an argument."""
+        inner = next(iter(value), None) if self.listed and isinstance(value, list) else value
+        return inner if isinstance(inner, dict) else {_ITEM: inner} if self.listed and inner is not None else {}
 
 
 async def refused_within(argument: "Argument") -> RefusedCall | None:
-    """The same of what an object holds that is an argument: the members that an enum lists."""
+    """The same of what an object or a list holds that is an argument: members of enums, bounds of numbers, other types."""
+    document = Document(argument.node)
+    listed = isinstance(argument.node, dict) and "items" in argument.node
+    node = document.resolve(argument.node["items"]) if listed else argument.node
+    inside = properties_of(node) or ({_ITEM: node} if listed else {})
 
     def within(place: Place) -> _Within:
-        base = place.base.get(argument.name)
         others = {name: value for name, value in vars(place).items() if name != "base"}
-        return _Within(**others, base=base if isinstance(base, dict) else {}, outer=argument.name, whole=place.base)
+        empty = _Within(**others, base={}, outer=argument.name, whole=place.base, listed=listed)
+        return replace(empty, base=empty.found_in(place.base.get(argument.name)))
 
-    for name, node in properties_of(argument.node).items() if isinstance(argument.node, dict) else ():
-        elsewhere = {row: within(place) for row, place in argument.elsewhere.items()}
-        inner = Argument(within(argument.place), elsewhere, name, node, ())
-        if inner.closed and (found := await inner.refused()):
-            call, _ = await argument.place.ask_with(argument.name, found.call)
-            return replace(found, argument=f"{argument.name}.{name}", call=call)
+    place = within(argument.place)
+    elsewhere = {row: within(place) for row, place in argument.elsewhere.items()}
+    for name, each in inside.items():
+        given = [one for one in map(within, argument.given) if name in one.base and not is_linked(one.base[name])]
+        inner = Argument(place, elsewhere, name, document.alone(document.resolve(each)), given)
+        speaks = inner.closed or not _SPEAK.isdisjoint(inner.node if isinstance(inner.node, dict) else ())
+        if speaks and (found := await inner.refused()):
+            call, _ = await argument.place.ask_with(argument.name, place.put(found.call)[argument.name])
+            return replace(found, argument=f"{argument.name}.{name}".removesuffix(f".{_ITEM}"), call=call)
     return None
