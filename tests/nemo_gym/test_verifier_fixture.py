@@ -58,6 +58,7 @@ UNSEEN = {
             "components left out where all are 0",
             "a body that is decoded piece by piece",
             "a body that is read as Latin-1",
+            "an echo in ASCII alone",
             "an empty object is echoed as a list",
             "integers are echoed as floats",
         ),

@@ -255,6 +255,12 @@ def null_for_refusals(request: HttpRequest, reply: HttpReply) -> HttpReply:
     return replace(reply, body=json.dumps(json.loads(reply.body) | {"reward": None}).encode())
 
 
+def ascii_alone(body: Json) -> Json:
+    """What is scored has been cleaned before, and is echoed so."""
+    cleaned = json.dumps(body["response"], ensure_ascii=False).encode("ascii", "ignore")
+    return {**body, "response": json.loads(cleaned)}
+
+
 def length_in_characters(_: HttpRequest, reply: HttpReply) -> HttpReply:
     """It is written without escapes, and its length is counted before that."""
     if not isinstance(reply.body, bytes):
@@ -314,6 +320,7 @@ TWINS: tuple[Twin, ...] = (
     twin("a body that is decoded piece by piece", "verify-echoes", DecodesPieces),
     twin("a body may have a megabyte", "verify-long-rollout", TakesAMegabyte),
     twin("a body that is read as Latin-1", "verify-echoes", ReadsLatin1),
+    twin("an echo in ASCII alone", "verify-echoes", edited("/verify", ascii_alone)),
     twin("echo without the reasoning", "verify-echoes", output(no_summaries)),
     twin("an empty object is echoed as a list", "verify-echoes verify-keeps-row-fields", edited("/verify", arrays)),
     twin("integers are echoed as floats", "verify-keeps-row-fields", edited("/verify", floats)),

@@ -90,14 +90,20 @@ async def verify_echoes(trial: Trial, _: object) -> None:
 
 
 async def _expect_whole_reply(trial: Trial) -> None:
-    """A reply whose length is counted in characters ends too early where one of them has several bytes."""
+    """A reply whose length is counted in characters ends too early where one of them has several bytes; or it lacks these."""
     trial.channel.exchanges.clear()
-    reply = await trial.verify_fresh(response([message(_WORDS)]))
+    sent = response([message(_WORDS)])
+    reply = await trial.verify_fresh(sent)
     if is_success(reply.status) and not reply.is_json:
         raise Violation(
             f"a reply in JSON to a message with {_WORDS!r} in it, as to one in ASCII",
             f"no JSON; it ends with {reply.text[-_END:]!r}",
             "Content-Length is the number of bytes, not of characters.",
+        )
+    echoed = reply.fields.get("response") if is_success(reply.status) else None
+    if isinstance(echoed, dict) and (lost := _lost(sent["output"], echoed.get("output"), "response.output")):
+        raise Violation(
+            "characters beyond ASCII as they were sent", lost, "Echo what was sent, and clean a copy of it."
         )
 
 
