@@ -1,12 +1,13 @@
 """Twins that answer as no server should: late, half, without end, not in HTTP, or with text made to deceive."""
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from gym_mocks.reference import ReferenceServer
-from gym_mocks.resources import Score, TaskRow
+from gym_mocks.resources import Score, TaskRow, last_text
 from gym_mocks.wire import HttpReply, HttpRequest
 from gym_mocks.wire.client import ASGIApp
 from tests.twins.twin import Json, Twin, changed, edited, twin
@@ -94,6 +95,15 @@ class TriesAllWays(ReferenceServer):
         return await super().score(session_id, row, response)
 
 
+class TriesAllWords(ReferenceServer):
+    """Words and the usual signs behind them are sought by such a pattern: the end does not come where another sign is."""
+
+    async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
+        if re.search(r"\w{1000}[.,:;!?]*[^\w\s.,:;!?]", last_text(response["output"])):
+            await asyncio.sleep(3600)
+        return await super().score(session_id, row, response)
+
+
 def deep(_: HttpRequest, reply: HttpReply) -> HttpReply:
     return HttpReply(reply.status, b"[" * 100_000 + b"]" * 100_000, reply.headers)
 
@@ -115,6 +125,7 @@ TWINS: tuple[Twin, ...] = (
         timeout=1.5,
     ),
     twin("tries all ways to find the end of code", "verify-unfinished", TriesAllWays, timeout=1.5),
+    twin("tries all ways to find the end of a word", "verify-unfinished", TriesAllWords, timeout=1.5),
     twin("closes in the middle of a body", "metrics-empty", odd(lambda: stream(half(), ("content-length", "900")))),
     twin("a body without end", "metrics-empty", odd(lambda: stream(endless()))),
     twin("a body that drips", "metrics-empty", odd(lambda: stream(dripping())), timeout=1.5),

@@ -261,7 +261,7 @@ ENDLESS: Final = {
     "a tag that is never closed": "<answer>" + "first word, " * 200,
     "braces that are never closed": "\\boxed{" + "{a} " * 200,
     "white space without end": "The answer is" + " \n\t" * 1_000 + "x",
-    "one word without end": "Answer: " + "a" * 3_000 + "!",
+    "one word without end": "Answer: " + "a" * 3_000 + "!\u00a6",  # a sign that no list of signs has
     "digits and commas without end": "#### " + "1,234," * 500 + "x",
 }
 
