@@ -147,6 +147,7 @@ def test_a_bundled_server_is_judged_from_its_folder(
     folder = gym_bundle / "resources_servers" / "calendar"
     run = pytester.runpytest_subprocess(
         f"--gym-env={folder}",
+        "--gym-profile=smoke",
         "--gym-python",
         gym_python,
         "--gym-report",

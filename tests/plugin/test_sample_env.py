@@ -32,7 +32,7 @@ def test_it_is_judged_from_its_own_folder(
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(pytester.path / "repo")
         url = serving(notes_twin())
-        given = ["--gym-url", url, "--gym-data", data, "--gym-report", "r.json"]
+        given = ["--gym-url", url, "--gym-data", data, "--gym-report", "r.json", "--gym-profile=smoke"]
         given += [] if data == "data" else ["-k", "tool or verify"]
         run = pytester.runpytest_subprocess(*given, timeout=60)
     assert run.ret == pytest.ExitCode.OK, run.stdout.str()

@@ -282,7 +282,7 @@ NOISY: dict[str, Callable[[], ASGIApp]] = {
 
 #: They take long: whatever is compared differs by chance.
 SLOW = {
-    *("reward 0.5", "replies 0.1", "what sessions share", "keys that are drawn"),
+    *("reward 0.1", "reward 0.5", "replies 0.1", "what sessions share", "keys that are drawn"),
     *("refused moves count", "refused moves cost", "a price that follows the clock"),
 }
 
