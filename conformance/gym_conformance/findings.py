@@ -27,6 +27,7 @@ class Cause(StrEnum):
     LOST_SESSION = "lost-session"
     SEPARATE_PROCESSES = "separate-processes"
     WORN_OUT = "worn-out"
+    UNANSWERED = "unanswered"
 
     @property
     def headline(self) -> str:
@@ -40,6 +41,7 @@ _HEADLINES: Final = {
     Cause.LOST_SESSION: "Sessions get lost: a later request no longer reaches the session that was seeded",
     Cause.SEPARATE_PROCESSES: "Several processes answer, and each keeps sessions of its own",
     Cause.WORN_OUT: "The server wears out: after so many sessions it opens no more",
+    Cause.UNANSWERED: "Requests get no whole answer: the server hangs, or breaks the connection",
 }
 
 #: The fields that readers see, and how many characters of them at most.

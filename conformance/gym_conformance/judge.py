@@ -295,7 +295,9 @@ class Judge:
         if ended := self._ended_by(cause):
             asked = dict.fromkeys(f"{each.request.method} {each.request.path}" for each in ended)
             hint = f"The server process is gone: it crashed on one of its last requests ({', '.join(asked)}), or was stopped."
-        return Violation(f"a whole HTTP reply within {seconds}", f"{cause.fault}: {cause.detail}", hint)
+        return Violation(
+            f"a whole HTTP reply within {seconds}", f"{cause.fault}: {cause.detail}", hint, Cause.UNANSWERED
+        )
 
     def _ended_by(self, cause: Violation | ServerFault) -> list[Exchange]:
         """If the server is gone, the last request that it answered, and the first few that it did not."""

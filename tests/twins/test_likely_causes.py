@@ -7,9 +7,9 @@ from uuid import uuid4
 import pytest
 
 from gym_conformance.findings import Cause, Verdict
-from gym_mocks.reference import ReferenceServer
+from gym_mocks.reference import ReferenceServer, SessionStore
 from gym_mocks.wire import HttpReply, HttpRequest
-from tests.twins.judging import found_by
+from tests.twins.judging import found_by, judge
 from tests.twins.verify import reward
 
 
@@ -71,3 +71,27 @@ def test_a_session_that_a_crash_loses_is_laid_to_the_crash() -> None:
     [failed] = found_by("cookie-replacing-client", CrashesInOneTool())
     assert failed.verdict is Verdict.FAIL
     assert "/move_stock crashes" in failed.hint
+
+
+class BreaksOff(ReferenceServer):
+    """One of its tools closes the connection before its reply is complete."""
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        reply = await super().dispatch(request)
+        longer = (*reply.headers, ("content-length", str(len(reply.body) + 1)))
+        return replace(reply, headers=longer) if request.path == "/list_stock" else reply
+
+
+def test_what_gets_no_whole_answer_has_one_cause() -> None:
+    found = judge(BreaksOff(), checks={"tool-reply-text", "calls-valid", "tool-refused-call"})
+    failed = [each for several in found.values() for each in several if each.verdict is Verdict.FAIL]
+    assert len({each.check for each in failed}) > 1
+    assert {each.cause for each in failed} == {Cause.UNANSWERED}, failed
+
+
+@pytest.mark.twins
+@pytest.mark.parametrize("limit", [6, 12])
+def test_a_store_that_is_too_small_is_not_laid_to_what_is_done_at_once(limit: int) -> None:
+    [failed] = found_by("isolation-concurrent", ReferenceServer(sessions=SessionStore(limit=limit)))
+    assert "a store of a fixed size" in failed.hint
+    assert failed.cause is None

@@ -21,7 +21,7 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.session.exchange import Request
 from gym_conformance.trajectories.execute import TrajectoryRun, run, run_schedule
-from gym_conformance.trajectories.first import around, at_once, side_by_side
+from gym_conformance.trajectories.first import around, at_once, in_turn, side_by_side
 from gym_conformance.trajectories.generate import Knowledge, crowded, interleaved, trajectories
 from gym_conformance.trajectories.outcome import Difference, Outcome
 from gym_conformance.trajectories.reading_back import ReadBack
@@ -71,6 +71,9 @@ _TRIES = 6
 
 #: So many seconds' worth of sessions at once, and so many at least.
 _AT_ONCE_SECONDS, _LEAST_AT_ONCE = 10.0, 4
+
+#: Sessions for which every store has room.
+_FEW = 3
 
 #: Sessions that are watched once they are under suspicion.
 _WATCHED = 4
@@ -145,29 +148,45 @@ def _acts_alone(trajectory: Trajectory) -> bool:
 async def _leak(trial: Trial, schedule: Schedule, solos: Iterable[Solo], at: int, difference: Difference) -> Violation:
     """What to raise of a session that differs beside others, with the cause that it seems to have."""
     # kept, since a shortened example shows it in fewer runs
-    apart = trial.learned.apart
-    if not apart and not trial.shrinking:
-        apart = trial.learned.apart = await _lives_in_one_process(trial, solos)
-        trial.learned.shared |= not schedule.passing and not apart
+    learned = trial.learned
+    if not learned.apart and not trial.shrinking:
+        learned.apart = await _lives_in_one_process(trial, solos)
+        learned.evicts = schedule.passing or (not learned.apart and await _are_too_many(trial.gym, schedule, solos))
+        learned.shared |= not learned.evicts and not learned.apart
     keeps_state = trial.gym.kind is not ServerKind.SINGLE_TURN or not schedule.concurrent
-    at_once = schedule.concurrent and Cause.SHARED_STATE not in trial.learned.causes
+    at_once = schedule.concurrent and Cause.SHARED_STATE not in learned.causes
     hint = (MEANWHILE if at_once else STORE) if keeps_state else _IN_THE_WAY
     if not all(map(_acts_alone, schedule.trajectories)):
         hint = FOUND_BY_ID
-    if schedule.passing:
+    if learned.evicts:
         hint = _EVICTED
-    shared = None if schedule.passing else Cause.SHARED_STATE
+    shared = None if learned.evicts else Cause.SHARED_STATE
     return Violation(
         f"{difference.answer} in session {session_name(at)}, as alone",
         f"{difference.actual!r}, while other sessions are open",
-        _WORKERS if apart else hint,
-        Cause.SEPARATE_PROCESSES if apart else shared,
+        _WORKERS if learned.apart else hint,
+        Cause.SEPARATE_PROCESSES if learned.apart else shared,
     )
 
 
 def fitting(seconds: Iterable[float]) -> int:
     """How many sessions the server can do one by one in time, and some at least: scoring may block it for all."""
     return max(_LEAST_AT_ONCE, sum(total <= _AT_ONCE_SECONDS for total in accumulate(seconds)))
+
+
+async def _are_too_many(gym: Gym, schedule: Schedule, solos: Iterable[Solo]) -> bool:
+    """Whether sessions that run at the same time differ where they take turns, too, if they are so many, and not if they are few.
+
+    A store of a fixed size is too small for all of them then.
+    """
+    of = {id(solo.trajectory): solo for solo in solos}
+
+    async def differ(some: Sequence[Trajectory]) -> bool:
+        outcomes = await run_schedule(gym, Channel(gym.endpoint), Schedule(tuple(some), tuple(in_turn(some))))
+        return any(of[id(one)].told_from(came) for one, came in zip(some, outcomes, strict=True) if id(one) in of)
+
+    some = schedule.trajectories
+    return schedule.concurrent and len(some) > _FEW and await differ(some) and not await differ(some[:_FEW])
 
 
 async def _lives_in_one_process(trial: Trial, solos: Iterable[Solo]) -> bool:

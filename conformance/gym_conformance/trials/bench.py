@@ -68,6 +68,7 @@ class Learned:
         taken_up: what became of them; None until a check asks.
         shared: whether sessions were found to share state while they are open.
         apart: whether workers were found to keep sessions of their own.
+        evicts: whether what was found last is that a session has no place among so many.
         causes: of the violations so far.
         load: what came of episodes, so many at once; None until they were run.
         offer: what it serves over MCP, as far as it is known.
@@ -87,6 +88,7 @@ class Learned:
     taken_up: tuple[TakenUp, ...] | None = None
     shared: bool = False
     apart: bool = False
+    evicts: bool = False
     causes: set[Cause] = field(default_factory=set)
     load: Load | None = None
     offer: Offer = field(default_factory=Offer)
