@@ -290,9 +290,9 @@ class Finding:
         return self.verdict is Verdict.UNTESTABLE or self.level == "MUST" or (strict and self.level == "SHOULD")
 
     def as_json(self) -> dict[str, Any]:
-        """As a JSON object, for reports, and for transfer from an xdist worker."""
+        """As a JSON object, for reports, and for transfer from an xdist worker, which carries no enums."""
         lists = {name: list(getattr(self, name)) for name in _LISTS}
-        data = asdict(self) | lists | {"verdict": self.verdict.value}
+        data = asdict(self) | lists | {"verdict": self.verdict.value, "cause": self.cause and self.cause.value}
         return {name: value for name, value in data.items() if value or name not in _OPTIONAL}
 
     @classmethod

@@ -4,9 +4,11 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import execnet
 import pytest
 
 from gym_conformance.checks.registry import CHECKS
+from gym_conformance.findings import Cause, Finding, Verdict
 from gym_mocks.reference import DATA, FunctionTool, ReferenceServer
 from gym_mocks.wire.client import ASGIApp
 from tests.plugin.apps import read_report
@@ -49,6 +51,13 @@ def test_the_same_findings(pytester: pytest.Pytester, serving: Callable[[ASGIApp
     assert {verdict for verdict, _, _ in alone.values()} > {"pass", "fail"}
     assert _found(pytester, url, "-n", "2") == alone
     assert _found(pytester, url, "-n", "2", "--dist", "loadfile") == alone
+
+
+@pytest.mark.parametrize("cause", [None, *Cause])
+def test_a_finding_can_travel(cause: Cause | None) -> None:
+    """What xdist cannot send ends the whole run."""
+    finding = Finding("seed-isolates", "MUST", "a rule", Verdict.FAIL, "server", cause=cause)
+    assert Finding.from_json(execnet.loads(execnet.dumps(finding.as_json()))) == finding
 
 
 @pytest.mark.parametrize("arguments", [["--dist", "loadfile"], ["--dist", "worksteal"], ["-p", "no:cacheprovider"]])

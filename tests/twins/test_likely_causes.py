@@ -78,8 +78,9 @@ class BreaksOff(ReferenceServer):
 
     async def dispatch(self, request: HttpRequest) -> HttpReply:
         reply = await super().dispatch(request)
-        longer = (*reply.headers, ("content-length", str(len(reply.body) + 1)))
-        return replace(reply, headers=longer) if request.path == "/list_stock" else reply
+        if request.path != "/list_stock" or not isinstance(reply.body, bytes):
+            return reply
+        return replace(reply, headers=(*reply.headers, ("content-length", str(len(reply.body) + 1))))
 
 
 def test_what_gets_no_whole_answer_has_one_cause() -> None:
