@@ -472,7 +472,7 @@ TWINS = (
     PropertyTwin("no two replies equal", OrdersAnswers, _words("repeat-replies"), calls=1),
     PropertyTwin("the current session across an await", CurrentSession, _words("isolation-concurrent")),
     PropertyTwin("arguments in one place across an await", ArgumentsInOnePlace, _words("isolation-told"), calls=40, sessions=4),
-    PropertyTwin("the sixth session evicts the first", lambda: ReferenceServer(sessions=SessionStore(limit=5)), _words("isolation-crowded"), sessions=7),
+    PropertyTwin("the sixth session evicts the first", lambda: ReferenceServer(sessions=SessionStore(limit=5)), _words("isolation-crowded"), calls=12, sessions=7),
     PropertyTwin("a tool that fails on a value its definition allows", FailsOnLargeQuantities, _words("calls-valid"), calls=1),
     PropertyTwin("a verify that fails on a state its tools allow", ScoresSmallShelvesAlone, _words("calls-valid"), calls=1),
     PropertyTwin("a penalty that is in no component", PenaltyInNoComponent, _words("calls-valid"), calls=1),
