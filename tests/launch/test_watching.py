@@ -112,6 +112,19 @@ def test_what_it_watches(tmp_path: Path) -> None:
     assert [path.name for path in watched.differing(watched.changed())] == ["app.py", "new.yaml"]
 
 
+@pytest.mark.parametrize("name", ["state.json", "state-{}.json"], ids=["the same", "another"])
+def test_what_each_run_writes_is_no_change(tmp_path: Path, name: str) -> None:
+    """The env is judged once more, and no more until its author saves something."""
+    watched = Watched([tmp_path.resolve()], [])
+    seen = []
+    for run in range(3):
+        (tmp_path / name.format(run)).write_text(str(run))
+        seen.append(len(watched.changed_meanwhile()))
+    assert seen == [1, 0, 0]
+    (tmp_path / "app.py").write_text("1")
+    assert [path.name for path in watched.differing(watched.changed())] == ["app.py"]
+
+
 @pytest.mark.parametrize("judged", ["--gym-demo", "--gym-url=http://127.0.0.1:1"])
 def test_without_files_it_is_one_line(pytester: pytest.Pytester, judged: str) -> None:
     run = pytester.runpytest_subprocess(judged, "--gym-watch", timeout=60)

@@ -56,6 +56,20 @@ class Watched:
         self.written = {path.resolve() for path in written}
         self.files = self._now()
         self._contents = {path: _digest(path) for path in self.files}
+        self._suspected: frozenset[Path] = frozenset()  # of those that differed after the last run
+        self._creates = False  # whether files were created during the last run
+
+    def changed_meanwhile(self) -> tuple[Path, ...]:
+        """Files that differ since the run began that has just ended, except those that runs write themselves.
+
+        What changed in the run before as well, and what was created if others were then, counts as written by the server.
+        """
+        known = self.files.keys()
+        differing = frozenset(self.differing(self.changed()))
+        created = differing - known
+        self.written |= (differing & self._suspected) | (created if self._creates else set())
+        self._suspected, self._creates = differing, bool(created)
+        return tuple(sorted(differing - self.written))
 
     def changed(self) -> tuple[Path, ...]:
         """Files that were saved, created or removed since the last call, once they no longer change."""
@@ -137,17 +151,14 @@ def watch(config: pytest.Config) -> int:
         arguments.append("--failed-first")
     command = [*ending_with_us(signal.SIGTERM), sys.executable, "-m", "pytest", *arguments]
     code = int(pytest.ExitCode.INTERRUPTED)
-    own: frozenset[Path] = frozenset()  # files that changed during the last run: the server may have written them
     try:
         while True:
             code = _judge(command, config.invocation_params.dir)
-            during = frozenset(watched.differing(watched.changed()))
-            watched.written |= during & own
-            own = during
-            if not during - watched.written:
+            changed = watched.changed_meanwhile()
+            if not changed:
                 _say(f"Watching {len(watched.files)} files; Ctrl-C ends.")
-                during = frozenset(_next(watched))
-            _say(f"Changed: {', '.join(sorted(path.name for path in during)[:5])}")
+                changed = _next(watched)
+            _say(f"Changed: {', '.join(path.name for path in changed[:5])}")
     except KeyboardInterrupt:
         return code
 
