@@ -56,7 +56,7 @@ class Watched:
         self.written = {path.resolve() for path in written}
         self.files = self._now()
         self._contents = {path: _digest(path) for path in self.files}
-        self._suspected: frozenset[Path] = frozenset()  # of those that differed after the last run
+        self._suspected: frozenset[Path] = frozenset()  # files that differed after the last run
         self._creates = False  # whether files were created during the last run
 
     def changed_meanwhile(self) -> tuple[Path, ...]:

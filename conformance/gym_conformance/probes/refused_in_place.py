@@ -36,12 +36,8 @@ async def refused_in_place(
     wrongs = [each async for each in _surely_wrong(place, acceptance, call, nodes, told=told)]
     like = [wrong for wrong in wrongs if wrong.refused_like(reply)]
     # a call refused for another reason, such as a day that has passed, is refused alike whatever else is wrong with it
-    telling = [wrong for wrong in like if len(like) == len(wrongs) or wrong.named_in(reply)] or [
-        each
-        async for each in _wrong_within(place, acceptance, call)
-        if each.refused_like(reply) and each.named_in(reply)
-    ]
-    if found := next(iter(telling), None):
+    telling = (wrong for wrong in like if len(like) == len(wrongs) or wrong.named_in(reply))
+    if found := next(telling, None) or await _wrong_within(place, acceptance, call, reply):
         was = f"recorded in {place.recorded} with the output {short(place.output)}"
         because = f"{was}; {short(found.call)}, which is surely wrong, is answered alike"
         fix = await _find_fix(place, nodes, reply)
@@ -150,14 +146,18 @@ def _put(at: Way, value: Any, each: Any, way: Way) -> Any:
     return value if way == at else each
 
 
-async def _wrong_within(place: Place, acceptance: Acceptance, call: Mapping[str, Any]) -> AsyncIterator[_Wrong]:
-    """The same of values within lists and objects, one of each name."""
+async def _wrong_within(place: Place, acceptance: Acceptance, call: Mapping[str, Any], reply: Reply) -> _Wrong | None:
+    """The same of a value within lists and objects, one of each name: the first that is refused like the call, and named."""
     within = {name_of(way): (value, way) for value, way in scalars(call) if len(way) > 1}
     for name, (own, at) in within.items():
         for strange in _WRONG_IN_PLACE:
             wrong = mapped(dict(call), partial(_put, at, strange))
-            if not acceptance.accepts(wrong):
-                yield _Wrong(name, wrong, (await place.ask(wrong))[1], (own,), (strange,))
+            if acceptance.accepts(wrong):
+                continue
+            found = _Wrong(name, wrong, (await place.ask(wrong))[1], (own,), (strange,))
+            if found.refused_like(reply) and found.named_in(reply):
+                return found
+    return None
 
 
 def _with_one_more(acceptance: Acceptance, call: Mapping[str, Any]) -> Iterator[tuple[Sequence[str], dict[str, Any]]]:
