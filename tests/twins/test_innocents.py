@@ -19,6 +19,7 @@ from pydantic import BaseModel, Field
 from gym_conformance.checks import earlier, readiness
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.contract.dataset_rows import Call, Rollout, Row
+from gym_conformance.contract.endpoints import SEED_SESSION
 from gym_conformance.findings import Verdict, worst
 from gym_conformance.trajectories.before_and_after import RUNS
 from gym_conformance.trajectories.profiles import Profile
@@ -377,9 +378,21 @@ class Busier(FallsWithTheTime):
         return await super().dispatch(request)
 
 
-@pytest.mark.parametrize("busy", [range(2 * RUNS), range(2 * RUNS, 4 * RUNS)], ids=["at first", "later"])
-def test_a_machine_that_becomes_busy_or_idle_changes_no_reward(busy: range) -> None:
-    [finding] = found_by("isolation-earlier", Busier(busy))
+class BusierAfterSlowSeeds(Busier):
+    """The same, where the first sessions wait until they begin: that makes none of them a slow one."""
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        await asyncio.sleep(0.6 * (request.path == SEED_SESSION and len(self.seeded) < self.busy.start))
+        return await super().dispatch(request)
+
+
+@pytest.mark.parametrize(
+    "server",
+    [Busier(range(2 * RUNS)), Busier(range(2 * RUNS, 4 * RUNS)), BusierAfterSlowSeeds(range(2 * RUNS, 4 * RUNS))],
+    ids=["at first", "later", "later, after slow seeds"],
+)
+def test_a_machine_that_becomes_busy_or_idle_changes_no_reward(server: Busier) -> None:
+    [finding] = found_by("isolation-earlier", server)
     assert finding.verdict is Verdict.PASS, finding.actual
 
 

@@ -74,8 +74,11 @@ class Outcome:
 
     @property
     def seconds(self) -> float:
-        """Seconds from the first step to the last."""
-        return self.began[-1] - self.began[0] if self.began else 0.0
+        """Seconds from the first call to verify, or from the seed if nothing is called.
+
+        A seed in a crowd waits long for its reply, but its session begins only when it is served.
+        """
+        return self.began[-1] - self.began[1 if self.calls else 0] if self.began else 0.0
 
     @property
     def calls(self) -> tuple[StepOutcome, ...]:
