@@ -170,6 +170,7 @@ def test_what_a_library_logs_of_a_server_is_safe_to_show(tmp_path: Path) -> None
     with attacking("null") as url:
         run = judge(tmp_path, "--gym-url", url, "-k", "seed-replies-object")
     assert "Unknown event: \\x1b]0;pwned" in run.printed
+    assert "Captured std" not in run.printed  # where nothing was printed, there is no heading for it
     assert "\x1b" not in run.printed
     assert not OBEYED.search(run.printed)
     assert SECRET not in run.printed + (tmp_path / "report.xml").read_text()
