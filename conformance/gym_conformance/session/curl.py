@@ -147,7 +147,7 @@ def environment_name(header: str) -> str:
 def _curl(exchange: Exchange, base_url: str, shared: list[str], timeout: float, body: list[str], *, dump: bool) -> str:
     request = exchange.request
     parts = [
-        f"curl -sS -m {timeout:g} -w '\\n%{{http_code}}\\n'",
+        f"curl -sSi -m {timeout:g} -w '\\n%{{http_code}}\\n'",
         *([] if request.method == "POST" and request.body is not None else [f"-X {request.method}"]),
         quote(base_url + request.path),
         *shared,

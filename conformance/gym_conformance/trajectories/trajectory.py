@@ -208,7 +208,7 @@ class Schedule:
 
     def lines(self) -> list[str]:
         """The schedule in readable form, one step per line."""
-        names = [chr(ord("A") + at % 26) for at in range(len(self.trajectories))]
+        names = [_letter(at) for at in range(len(self.trajectories))]
         if self.concurrent:
             return [f"{names[at]} | {line}" for at, one in enumerate(self.trajectories) for line in _lines(one)]
         steps = [list(_lines(trajectory)) for trajectory in self.trajectories]
@@ -220,8 +220,19 @@ def _lines(trajectory: Trajectory) -> Iterator[str]:
     yield f"seed_session({trajectory.row})"
     for number, call in enumerate(trajectory.calls):
         refused = "  # to be refused" if number in trajectory.noise else ""
-        yield f"{call.name}({json.dumps(call.arguments)}){refused}"
+        yield f"{call.name}({json.dumps(_map_references(call.arguments, _named))}){refused}"
     yield "verify" if trajectory.answer == PLAIN_ANSWER else f"verify, after saying {json.dumps(trajectory.answer)}"
+
+
+def _named(inner: dict[str, Any]) -> str:
+    """A reference in words: `<lines.0.id of the reply to call 2>`."""
+    whose = f"{_letter(inner['session'])}'s " if isinstance(inner.get("session"), int) else ""
+    path = ".".join(map(str, inner["path"]))
+    return f"<{f'{path} of ' * bool(path)}the reply to {whose}call {inner['call'] + 1}>"
+
+
+def _letter(session: int) -> str:
+    return chr(ord("A") + session % 26)
 
 
 def dump(schedule: Schedule, check: str, secrets: Secrets = NO_SECRETS) -> str:

@@ -1,0 +1,24 @@
+"""A schedule as a finding shows it."""
+
+from pathlib import Path
+
+from gym_conformance.contract.dataset_rows import Call, Row, Source
+from gym_conformance.trajectories.trajectory import Reference, Schedule, Trajectory
+
+_ROW = Row({"responses_create_params": {"input": "x"}}, Source(Path("rows.jsonl"), 1))
+
+
+def test_a_value_of_an_earlier_reply_is_told_in_words() -> None:
+    own = Reference(0, ("lines", 0, "id"), otherwise=1).as_json()
+    another = Reference(0, (), session=0).as_json()
+    one = Trajectory(_ROW, (Call("add", {}), Call("drop", {"ids": [own]})))
+    two = Trajectory(_ROW, (Call("drop", {"id": another}),), answer="7")
+    assert Schedule((one, two)).lines() == [
+        "A | seed_session(rows.jsonl:1)",
+        "A | add({})",
+        'A | drop({"ids": ["<lines.0.id of the reply to call 1>"]})',
+        "A | verify",
+        "B | seed_session(rows.jsonl:1)",
+        'B | drop({"id": "<the reply to A\'s call 1>"})',
+        'B | verify, after saying "7"',
+    ]
