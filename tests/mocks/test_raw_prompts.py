@@ -563,3 +563,44 @@ def test_routed_experts_are_packed(path: str) -> None:
     rows = len(IDS) + len(choice["token_ids"]) - 1 - 4  # the last token was not read
     assert (packed["shape"], packed["start"], packed["dtype"]) == ([rows, 2, 3], 4, "uint8")
     assert len(b64decode(packed["data"])) == rows * 2 * 3
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/completions", "/inference/v1/generate"])
+def test_each_chunk_counts_the_tokens_so_far(client: httpx.Client, path: str) -> None:
+    """As vLLM's and SGLang's clients ask that watch a rollout while it is said; vLLM counts only with `include_usage`."""
+    asked: Json = {"messages": [{"role": "user", "content": "Weather?"}], "prompt": PROMPT, "token_ids": IDS}
+    counted = {"include_usage": True, "continuous_usage_stats": True}
+    told = [
+        _chunks(client.post(path, json={"model": "m", **asked, "stream": True, "stream_options": options}))
+        for options in (counted, counted | {"include_usage": False})
+    ]
+    *chunks, last = [chunk["usage"] for chunk in told[0]]
+    said = [usage["completion_tokens"] for usage in chunks]
+    assert said == sorted(said)
+    assert said[-1] == last["completion_tokens"] > said[0]
+    assert not any("usage" in chunk for chunk in told[1])
+
+
+def _chunks(reply: httpx.Response) -> list[Json]:
+    return [json.loads(line[6:]) for line in reply.text.splitlines() if line.startswith("data: {")]
+
+
+def test_replies_name_the_weights_and_what_ended_them(policy: FakePolicy, client: httpx.Client) -> None:
+    """As SGLang does, whose trainers name the weights as they give them: slime, and rLLM's and AReaL's clients."""
+    policy.accept("/update_weights_from_distributed", "/update_weight_version")
+    chat: Json = {"model": "m", "messages": [{"role": "user", "content": "Weather?"}]}
+    for given in ({}, {"weight_version": "7"}, {"new_version": "8"}, {"weight_version": None}):
+        client.post("/update_weights_from_distributed", json=given)
+        replies = [
+            client.post("/v1/chat/completions", json=chat),
+            client.post("/v1/completions", json={"prompt": PROMPT}),
+        ]
+        versions = {reply.json()["metadata"]["weight_version"] for reply in replies}
+        engine = client.post("/generate", json={"input_ids": IDS}).json()["meta_info"]["weight_version"]
+        assert versions == {engine} == {client.get("/get_weight_version").json()["weight_version"]}
+        assert engine == {"{}": "default", '{"weight_version": "7"}': "7"}.get(json.dumps(given), "8")
+        assert [reply.json()["choices"][0]["matched_stop"] for reply in replies] == [256, 256]
+    assert (
+        client.post("/v1/completions", json={"prompt": PROMPT, "max_tokens": 2}).json()["choices"][0]["matched_stop"]
+        is None
+    )

@@ -157,6 +157,23 @@ class PolicyAnswer:
         """Whether a stream is to end with the usage."""
         return bool((self.request.body.get("stream_options") or {}).get("include_usage"))
 
+    def usage_so_far(self, share: float = 1) -> dict[str, Any]:
+        """What a chunk says of the tokens when that share of them was said, where a client asks all chunks for it."""
+        if not (self.wants_usage and self.request.body["stream_options"].get("continuous_usage_stats")):
+            return {}
+        read, said = len(self.tokens.prompt), int(len(self.tokens.generation) * share)
+        return {"usage": {"prompt_tokens": read, "completion_tokens": said, "total_tokens": read + said}}
+
+    @property
+    def matched_stop(self) -> int | None:
+        """The token that ended it, as SGLang names it."""
+        return None if self.cut or not self.tokens.generation else self.tokens.generation[-1]
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What SGLang says beside the choices of every whole reply: by which weights it was made."""
+        return {"metadata": {"weight_version": self.made.weight_version}}
+
     @property
     def log_probs(self) -> list[tuple[int, float]]:
         """Each generated token with its log probability."""

@@ -23,7 +23,7 @@ def completion(answer: PolicyAnswer) -> dict[str, Any]:
     message |= answer.fields
     choice = {"message": message} | _closing(answer) | _prompt_ids(answer)  # SGLang has them in the choice
     choices = [{"index": index} | choice for index in range(answer.count)]
-    beside = _prompt_ids(answer) | prompt_log_probs(answer) | sglang_extension(answer)
+    beside = _prompt_ids(answer) | prompt_log_probs(answer) | sglang_extension(answer) | answer.metadata
     return _envelope(answer, "chat.completion") | beside | {"choices": choices, "usage": _usage(answer)}
 
 
@@ -31,11 +31,12 @@ def chunks(answer: PolicyAnswer) -> Iterator[dict[str, Any]]:
     """The reply as the chunks of a stream, without its closing `[DONE]`; the last of a choice has its tokens and log probabilities."""
     envelope, prompt_ids = _envelope(answer, "chat.completion.chunk"), _prompt_ids(answer)
     for number in range(answer.count):
-        for delta in _deltas(answer):
+        deltas = [*_deltas(answer)]
+        for at, delta in enumerate(deltas):
             choice = {"index": number, "delta": delta, "finish_reason": None, "logprobs": None}
-            yield envelope | prompt_ids | {"choices": [choice]}
+            yield envelope | prompt_ids | {"choices": [choice]} | answer.usage_so_far(at / len(deltas))
             prompt_ids = {}  # the first chunk alone has them
-        yield envelope | {"choices": [{"index": number, "delta": {}} | _closing(answer)]}
+        yield envelope | {"choices": [{"index": number, "delta": {}} | _closing(answer)]} | answer.usage_so_far()
     if extension := sglang_extension(answer):
         yield envelope | {"choices": []} | extension
     if answer.wants_usage:
@@ -68,6 +69,7 @@ def _closing(answer: PolicyAnswer) -> dict[str, Any]:
     closing: dict[str, Any] = {
         "finish_reason": _reason(answer),
         "stop_reason": None,  # vLLM's: the stop text or token that was asked for
+        "matched_stop": answer.matched_stop,
         "logprobs": _log_probs(answer),
     }
     if _wants_ids(answer):

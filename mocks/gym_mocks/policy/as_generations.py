@@ -23,16 +23,20 @@ def completion(answer: PolicyAnswer) -> dict[str, Any]:
     """The reply of `/v1/completions` as one object."""
     choice = {"text": _text(answer)} | _closing(answer)
     choices = [{"index": index} | choice for index in range(answer.count)]
-    return _envelope(answer) | {"choices": choices, "usage": _usage(answer)} | sglang_extension(answer)
+    return (
+        _envelope(answer) | {"choices": choices, "usage": _usage(answer)} | sglang_extension(answer) | answer.metadata
+    )
 
 
 def chunks(answer: PolicyAnswer) -> Iterator[dict[str, Any]]:
     """The same as the chunks of a stream; the last of a choice has its tokens and log probabilities."""
     envelope = _envelope(answer)
     for index in range(answer.count):
-        for piece in pieces(_text(answer)):
-            yield envelope | {"choices": [{"index": index, "text": piece, "finish_reason": None, "logprobs": None}]}
-        yield envelope | {"choices": [{"index": index, "text": ""} | _closing(answer)]}
+        texts = [*pieces(_text(answer))]
+        for at, piece in enumerate(texts, 1):
+            choice = {"index": index, "text": piece, "finish_reason": None, "logprobs": None}
+            yield envelope | {"choices": [choice]} | answer.usage_so_far(at / (len(texts) + 1))
+        yield envelope | {"choices": [{"index": index, "text": ""} | _closing(answer)]} | answer.usage_so_far()
     if extension := sglang_extension(answer):
         yield envelope | {"choices": []} | extension
     if answer.wants_usage:
@@ -53,8 +57,9 @@ def vllm_chunks(answer: PolicyAnswer) -> Iterator[dict[str, Any]]:
     length = len(answer.tokens.generation)
     for index in range(answer.count):
         for start in range(0, length, STEP):
-            part = _vllm_part(answer, start, min(start + STEP, length))
-            yield _vllm_envelope(answer) | {"choices": [{"index": index} | part]}
+            end = min(start + STEP, length)
+            part = {"choices": [{"index": index} | _vllm_part(answer, start, end)]}
+            yield _vllm_envelope(answer) | part | answer.usage_so_far(end / length)
     if answer.wants_usage:
         yield _vllm_envelope(answer) | {"choices": [], "usage": _usage(answer)}
 
@@ -155,7 +160,7 @@ def sglang_meta_info(answer: PolicyAnswer, length: int) -> dict[str, Any]:
     every, asked = answer.tokens.generation, answer.request.body
     said = every[:length]
     ended: dict[str | None, dict[str, Any]] = {
-        None: {"type": "stop", "matched": said[-1] if said else None},
+        None: {"type": "stop", "matched": answer.matched_stop},
         "length": {"type": "length", "length": len(said)},
         "abort": {"type": "abort", "message": "Aborted", "status_code": None, "err_type": None},
     }
@@ -165,7 +170,7 @@ def sglang_meta_info(answer: PolicyAnswer, length: int) -> dict[str, Any]:
         "prompt_tokens": len(answer.tokens.prompt),
         "completion_tokens": len(said),
         "cached_tokens": 0,
-        "weight_version": "default",
+        **answer.metadata["metadata"],
     }
     if asked.get("return_logprob") or asked.get("logprobs"):
         meta |= _sglang_log_probs(answer, "output", answer.log_probs[:length])
@@ -254,6 +259,7 @@ def _closing(answer: PolicyAnswer) -> dict[str, Any]:
     return {
         "finish_reason": answer.cut or "stop",
         "stop_reason": None,  # vLLM's: the stop text or token that was asked for
+        "matched_stop": answer.matched_stop,
         "logprobs": None if asked.get("logprobs") is None else _log_probs(answer),
         **prompt_log_probs(answer),
     } | (ids if asked.get("return_token_ids") else {})

@@ -34,7 +34,7 @@ PROBES = ("/", "/health", "/livez", "/readyz", "/healthz", "/health_generate")
 MODELS = "/v1/models"
 KEPT_RESPONSE = re.compile(r"/v1/responses/([^/]+)(|/input_items)")
 #: Where SGLang tells of itself, under today's name and yesterday's: its router asks there for the model's name.
-ENGINE_INFO = ("/model_info", "/get_model_info", "/server_info", "/get_server_info")
+ENGINE_INFO = ("/model_info", "/get_model_info", "/server_info", "/get_server_info", "/get_weight_version")
 #: Where clients ask how long a request is, and by which API it is one.
 COUNTED: dict[str, PolicyApi] = {"/v1/messages/count_tokens": "messages", "/v1/responses/input_tokens": "responses"}
 #: By which Anthropic's clients, whose tool runner asks for a thread that the server keeps, know that they must do without.
@@ -152,6 +152,8 @@ class FakePolicy(App):
 
         async def handler(request: HttpRequest) -> HttpReply:
             self.accepted.append(request)
+            if named := _named_weights(request):
+                self.made = replace(self.made, weight_version=named)
             return answer
 
         self.handlers |= {(method, path): handler for method in ("GET", "POST") for path in paths}
@@ -288,7 +290,11 @@ class FakePolicy(App):
         """What SGLang tells of itself and of its model, and vLLM beside it, which TRL's asynchronous trainer asks."""
         name = next(iter(self.routes.names), "mock")
         paths = dict.fromkeys(("model_path", "served_model_name", "tokenizer_path"), name)
-        more: dict[str, Any] = {"weight_version": "default", "preferred_sampling_params": None, "internal_states": []}
+        more: dict[str, Any] = {
+            "weight_version": self.made.weight_version,
+            "preferred_sampling_params": None,
+            "internal_states": [],
+        }
         config = {"model_config": {"model": name, "dtype": "torch.bfloat16"}, "lora_config": None}
         vllm = {"vllm_config": config | {"parallel_config": {"data_parallel_size": 1}}}
         return HttpReply.json({**paths, "is_generation": True, "tp_size": 1, "dp_size": 1, **more, **vllm})
@@ -337,6 +343,13 @@ class FakePolicy(App):
             raise HttpRefusal(400, "tokens: a list of token ids is expected")
         text = self.tokenizer.decoded(tokens)
         return HttpReply.json({"prompt": text, "text": text})  # as vLLM names it, and as SGLang does
+
+
+def _named_weights(request: HttpRequest) -> str | None:
+    """What a client of SGLang calls the weights that it gives or has given; None where it names none."""
+    body = json_body(request) if request.body and is_json(request.headers.get("content-type", "")) else None
+    names = [body.get(name) for name in ("weight_version", "new_version")] if isinstance(body, dict) else []
+    return next((name for name in names if isinstance(name, str)), None)
 
 
 def _told(name: str) -> dict[str, Any]:

@@ -190,11 +190,13 @@ class TokenFields:
         log_prob_scale: the log probabilities lie between 0 and minus this.
         routed_experts: layers and experts a token, for `routed_experts`; None for a model without any.
         named_by_ids: whether log probabilities name tokens by their ids (`token_id:7`) unless a request says otherwise.
+        weight_version: the weights that replies say they were made by, as SGLang names them.
     """
 
     log_prob_scale: float = 1.0
     routed_experts: tuple[int, int] | None = None
     named_by_ids: bool = False
+    weight_version: str = "default"
 
     def log_probs(self, tokens: Iterable[int]) -> list[float]:
         """One for each token, the same wherever it stands: made up, finite, at most 0."""

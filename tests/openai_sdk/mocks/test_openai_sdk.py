@@ -170,12 +170,15 @@ def test_chat_streamed(url: str) -> None:
     with OpenAI(base_url=url, api_key="k") as client:
         chunks = list(
             client.chat.completions.create(
-                model="m", messages=messages, stream=True, stream_options={"include_usage": True}
+                model="m",
+                messages=messages,
+                stream=True,
+                stream_options={"include_usage": True, "continuous_usage_stats": True},  # type: ignore[typeddict-unknown-key]
             )
         )
         for chunk in chunks:
             strict(ChatCompletionChunk, chunk)
-        assert chunks[-1].usage is not None
+        assert all(chunk.usage for chunk in chunks)
         with client.chat.completions.stream(model="m", messages=messages) as stream:
             final = stream.get_final_completion()
     calls = final.choices[0].message.tool_calls or []
