@@ -251,3 +251,24 @@ def test_a_model_that_never_ends_does_not_keep_the_gym(monkeypatch: pytest.Monke
     assert reply.status_code == 500
     assert "300 turns" in reply.text
     assert waited < 2
+
+
+def test_a_prompt_begins_with_the_tokens_that_a_client_requires() -> None:
+    """As nemo-gym 0.7.0's vllm_model sends them (`supply_prefix_token_ids`), which refuses a reply that does not."""
+    policy = FakePolicy(token_fields=True)
+    policy.script("any", [[think("Hm."), call("add", number=1)], think("Hm."), say("Sunny.")])
+    conversation: list[Json] = [{"role": "user", "content": "Go."}]
+    seen: list[int] = []
+    with serve(policy) as url, httpx.Client(base_url=url) as client:
+        for text in (None, None, "Sunny."):
+            body = {"messages": conversation, "required_prefix_token_ids": seen or None}
+            message = client.post("/v1/chat/completions", json=body).json()["choices"][0]["message"]
+            tokens = client.post("/tokenize", json=body).json()["tokens"]
+            assert tokens == message["prompt_token_ids"]
+            assert tokens[: len(seen)] == seen
+            assert message["content"] == text
+            seen = tokens + message["generation_token_ids"]
+            kept = {"role": "assistant", "content": text, "tool_calls": message.get("tool_calls", [])}  # no reasoning
+            conversation += [kept, {"role": "user", "content": "And?"}]
+        wrong = {"messages": conversation, "required_prefix_token_ids": ["7"]}
+        assert client.post("/v1/chat/completions", json=wrong).status_code == 400

@@ -222,7 +222,9 @@ def _tokens_seen(item: Mapping[str, Any]) -> TokensSeen | None:
 
 
 def _chat(body: Mapping[str, Any]) -> Iterator[Segment]:
-    for message in _objects(body.get("messages")):
+    messages = list(_objects(body.get("messages")))
+    last = max((at for at, message in enumerate(messages) if _role(message) == "assistant"), default=-1)
+    for at, message in enumerate(messages):
         role, text = _role(message), _text(message.get("content"))
         if role == "tool":
             yield ToolResult(str(message.get("tool_call_id")), text)
@@ -233,7 +235,8 @@ def _chat(body: Mapping[str, Any]) -> Iterator[Segment]:
             calls = [ToolCall(str(each.get("name")), str(each.get("arguments"))) for each in functions]
             reasoning = _text(message.get("reasoning_content")) or _text(message.get("reasoning"))
             yield merged_turn(reasoning, text, _text(message.get("refusal")), calls)
-            if (seen := _tokens_seen(message)) is not None:
+            required = body.get("required_prefix_token_ids") if at == last else None
+            if (seen := TokensSeen(required, ()) if required else _tokens_seen(message)) is not None:
                 yield seen
 
 

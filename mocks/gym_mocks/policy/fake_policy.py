@@ -211,8 +211,11 @@ class FakePolicy(App):
         asked = PolicyRequest(api, body, key)
         route = self._route(asked, request.body)
         asked = replace(asked, route=route.name if route else "")
-        with_ids = b"prompt_token_ids" in request.body or bool(body.get("previous_response_id"))
-        requests = [self._read(replace(asked, body=part), with_ids=with_ids) for part in parts]
+        with_ids = b"prompt_token_ids" in request.body or body.keys() & {
+            "previous_response_id",
+            "required_prefix_token_ids",
+        }
+        requests = [self._read(replace(asked, body=part), with_ids=bool(with_ids)) for part in parts]
         policy = route.policy if route else self.default
         answering = [self._answer(each, policy) for each in requests]
         answered = [await answering[0]] if len(requests) == 1 else await asyncio.gather(*answering)

@@ -94,7 +94,10 @@ OF_API: dict[PolicyApi, Fields] = {
         **MESSAGES,
         "functions": (_none, "not supported; send tools"),
         "stream_options": OPTIONS,
-        "input_ids": (lambda value: value is None or token_ids(value), "a list of token ids is expected"),
+        **dict.fromkeys(
+            ("input_ids", "required_prefix_token_ids"),
+            (lambda value: value is None or token_ids(value), "a list of token ids is expected"),
+        ),
     },
     "messages": MESSAGES,
     "completions": {

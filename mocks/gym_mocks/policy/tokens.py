@@ -1,8 +1,8 @@
 """The tokens of a conversation: deterministic, and contiguous over its turns.
 
 verl's recipe, TRL and NeMo RL assert that each turn's prompt begins with all tokens seen so far. So where a client gives
-back the tokens that it got with a turn, they are what the next prompt begins with, as NeMo Gym's patched vLLM has it
-(`required_prefix_token_ids`); where it does not, a turn's generation is, token by token, what the next prompt renders
+back the tokens that it got with a turn, or all up to the last one's end (`required_prefix_token_ids`), they are what the
+next prompt begins with, as NeMo RL's own vLLM has it; where it does not, a turn's generation is, token by token, what the next prompt renders
 for that turn.
 """
 
@@ -276,7 +276,7 @@ def tokens_of(request: PolicyRequest, turn: Turn, tokenizer: Tokenizer, *, ended
 def _rendered(segment: Segment, tokenizer: Tokenizer) -> Iterable[int]:
     if isinstance(segment, TokensSeen):
         whole = [*segment.prompt, *segment.generation]
-        ended = segment.generation[-1:] == [tokenizer.end]
+        ended = whole[-1:] == [tokenizer.end]
         return [*whole, *([] if ended else [tokenizer.end]), *tokenizer.closing]
     if isinstance(segment, Prompt):
         return tokenizer.other(segment.role, segment.text)

@@ -167,13 +167,14 @@ def test_chat(url: str) -> None:
 
 def test_chat_streamed(url: str) -> None:
     messages: Any = [{"role": "user", "content": "Weather?"}]
+    counted: Any = {"include_usage": True, "continuous_usage_stats": True}
     with OpenAI(base_url=url, api_key="k") as client:
         chunks = list(
             client.chat.completions.create(
                 model="m",
                 messages=messages,
                 stream=True,
-                stream_options={"include_usage": True, "continuous_usage_stats": True},  # type: ignore[typeddict-unknown-key]
+                stream_options=counted,
             )
         )
         for chunk in chunks:
