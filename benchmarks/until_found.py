@@ -50,18 +50,18 @@ class Seen(Exception):
 
 def watched(twin: PropertyTwin, check_id: str, seed: int, profile: Profile) -> Watch:
     """When the fault of a twin was seen, if it was."""
-    original = attempts.Attempts._try_one  # noqa: SLF001 - what is measured
+    original = attempts.Attempts._try  # noqa: SLF001 - what is measured
     watch = Watch()
 
-    async def try_one(self: "attempts.Attempts", schedule: Schedule, *, last: bool = False) -> "attempts.Broken | None":
+    async def try_one(self: "attempts.Attempts", schedule: Schedule, **how: bool) -> "attempts.Broken | None":
         if not watch.tried:
             watch.began = time.monotonic()
-        watch.see(await original(self, schedule, last=last))
+        watch.see(await original(self, schedule, **how))
         if watch.first:
             raise Seen
         return None
 
-    attempts.Attempts._try_one = try_one  # type: ignore[method-assign]  # noqa: SLF001
+    attempts.Attempts._try = try_one  # type: ignore[method-assign]  # noqa: SLF001
     try:
         with serve(twin.make()) as url, suppress(Seen):
             run = Run(url, Options(url=url, timeout=5.0, profile=profile, seed=seed), dataset())
@@ -74,7 +74,7 @@ def watched(twin: PropertyTwin, check_id: str, seed: int, profile: Profile) -> W
             finally:
                 run.close()
     finally:
-        attempts.Attempts._try_one = original  # type: ignore[method-assign]  # noqa: SLF001
+        attempts.Attempts._try = original  # type: ignore[method-assign]  # noqa: SLF001
     return watch
 
 

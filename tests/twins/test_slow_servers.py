@@ -152,6 +152,7 @@ def test_a_fault_is_found_all_the_same(server: type[ASGIApp], check: str, monkey
 
 def _trial() -> Any:
     return SimpleNamespace(
+        once=False,
         shrinking=False,
         among=False,
         tried=SimpleNamespace(comparisons=0),

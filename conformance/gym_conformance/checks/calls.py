@@ -387,7 +387,7 @@ async def _disturbed(trial: Trial, channel: Channel, noisy: Trajectory) -> Traje
     try:
         await rollout.finish()
     except ServerFault as fault:
-        if fault.fault is not Fault.HANG or not rollout.refusals or trial.among or trial.shrinking:
+        if fault.fault is not Fault.HANG or not rollout.refusals or trial.among or trial.once:
             raise
         asked = fault.exchange.request.path if fault.exchange else "the next call"
         await run(trial.gym, Channel(endpoint), noisy.without_noise())

@@ -149,7 +149,7 @@ async def _leak(trial: Trial, schedule: Schedule, solos: Iterable[Solo], at: int
     """What to raise of a session that differs beside others, with the cause that it seems to have."""
     # kept, since a shortened example shows it in fewer runs
     learned = trial.learned
-    if not learned.apart and not trial.shrinking:
+    if not learned.apart and not trial.once:
         learned.apart = await _lives_in_one_process(trial, solos)
         learned.evicts = schedule.passing or (not learned.apart and await _are_too_many(trial.gym, schedule, solos))
         learned.shared |= not learned.evicts and not learned.apart

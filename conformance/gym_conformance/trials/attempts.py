@@ -104,33 +104,31 @@ class Attempts:
     unseeded: int = 0
 
     async def try_batch(self, schedules: list[Schedule]) -> None:
-        """Try several at once.
+        """Try several at once, and then alone those that broke the property.
 
         Raises:
-            Broken: one of them broke the property, and did so alone.
+            Broken: one of them broke it alone.
         """
-        if self.jammed:
-            results = [await self._try_one(schedule) for schedule in schedules]
-        else:
-            self.among = len(schedules) > 1
-            works = [partial(self._try_one, schedule) for schedule in schedules]
-            with self.trial.gym.endpoint.forgiving(when=self.among):  # what is asked one at a time may be answered
-                ended = await asyncio.gather(*(work() for work in works), return_exceptions=True)
-            self.among = False
-            if len(schedules) > 1 and any(map(_unanswered, ended)):
-                self.jammed = True
-                return await self.try_batch(schedules)
-            results = [_raised(one) for one in await again_alone(works, ended)]
-        for found in filter(None, results):
-            if self.jammed or len(schedules) == 1:
-                self.certain = self.certain or found
-                raise found
-            # what breaks only beside others is left to isolation-concurrent
-            for _alone in range(_ALONE):
-                if again := await self._try_one(found.schedule):
-                    self.certain = self.certain or again
-                    raise again
-        return None
+        # what breaks only beside others is left to isolation-concurrent
+        for schedule in await self._suspected(schedules):
+            if broken := await self._tried(schedule):
+                self.certain = self.certain or broken
+                raise broken
+
+    async def _suspected(self, schedules: list[Schedule]) -> list[Schedule]:
+        """Those to be tried alone: what breaks once beside others, as often as a race needs, or all if that gets no answer."""
+        if self.jammed or len(schedules) == 1:
+            return schedules
+        self.among = True
+        works = [partial(self._try, schedule, once=True) for schedule in schedules]
+        with self.trial.gym.endpoint.forgiving():  # what is asked one at a time may be answered
+            ended = await asyncio.gather(*(work() for work in works), return_exceptions=True)
+        self.among = False
+        if any(map(_unanswered, ended)):
+            self.jammed = True
+            return schedules
+        broken = [_raised(one) for one in await again_alone(works, ended)]
+        return [one.schedule for one in broken if one for _alone in range(_ALONE)]
 
     async def first(self, schedules: list[Schedule], size: int) -> Broken | None:
         """Try these, `size` at once, and return what broke the property."""
@@ -148,10 +146,21 @@ class Attempts:
         self.crowded.clear()
         return await self.first(schedules, 1)
 
-    async def _try_one(self, schedule: Schedule, *, last: bool = False) -> Broken | None:
+    async def _tried(self, schedule: Schedule) -> Broken | None:
+        """Try one; of a crowd that breaks, a smaller one that does is held to the rule of chance first, for it is cheap."""
+        if self.certain is not None:
+            return await self._try(schedule, once=True, shrinking=True)
+        if not schedule.passing:
+            return await self._try(schedule)
+        broken = await self._try(schedule, once=True)
+        if broken is None or isinstance(broken.cause, ServerFault):
+            return broken
+        few = (await self._reduced(broken)).schedule
+        return (few is not schedule and await self._try(few)) or await self._try(schedule)
+
+    async def _try(self, schedule: Schedule, *, once: bool = False, shrinking: bool = False) -> Broken | None:
         fresh = Trial(self.trial.bench)
-        fresh.among = self.among
-        fresh.shrinking = self.certain is not None and not last
+        fresh.among, fresh.once, fresh.shrinking = self.among, once, shrinking
         self.tried += 1
         fresh.tried.trials += 1
         try:
@@ -187,20 +196,29 @@ class Attempts:
         """Leave out sessions and calls while it stays broken, for no longer than _REDUCING.
 
         What hangs is reported as it was found, since each try would take a whole deadline. So is what has the cause of
-        another check's violation, which has a short example: reports show both together.
+        another check's violation, which has a short example: reports show both together. A crowd has been reduced.
         """
         told = isinstance(broken.cause, Violation) and broken.cause.cause in self.trial.learned.causes
-        if told or any(one.hung for one in broken.trial.channel.exchanges):
+        if told or broken.schedule.passing or any(one.hung for one in broken.trial.channel.exchanges):
             return self.certain or broken
-        end = time.monotonic() + _REDUCING
-        candidates = smaller(broken.schedule)
-        while time.monotonic() < end and (candidate := next(candidates, None)):
-            if found := await self._try_one(candidate):
-                broken, candidates = found, smaller(found.schedule)
+        broken = await self._reduced(broken)
         if self.certain is None or broken.schedule is self.certain.schedule:
             return broken
         # chance was excluded for the original example: the short one must pass the same test, or the original is reported
-        return await self._try_one(broken.schedule, last=True) or self.certain
+        return await self._try(broken.schedule) or self.certain
+
+    async def _reduced(self, broken: Broken) -> Broken:
+        """The smallest schedule that breaks once, as far as the time allows."""
+        end = time.monotonic() + _REDUCING
+        candidates = smaller(broken.schedule)
+        while time.monotonic() < end and (candidate := next(candidates, None)):
+            try:
+                found = await self._try(candidate, once=True, shrinking=True)
+            except (OutOfTime, PathHangs):
+                break  # the finding stands, if not in its shortest form
+            if found:
+                broken, candidates = found, smaller(found.schedule)
+        return broken
 
     def caution(self, profile: Profile, missed: int) -> str:
         """Why a pass says less than it seems to; '' if it does not. `missed` is the floor that it missed, or 0."""

@@ -122,7 +122,7 @@ async def beyond_chance(
     """
     if not suspected and await tried(trial.channel) is None:
         return None
-    if trial.shrinking:
+    if trial.once:
         return await _one(trial, tried)
     looks = COSTLY if costly else LOOKS
     paced = [_EvenlyPaced(control) if callable(control) else control for control in controls]
@@ -209,7 +209,7 @@ async def waiting_beyond_chance(
     trial: Trial, tried: Run[D], control: Run[Any], at_once: int, looks: Sequence[Look] = SEVENTEEN
 ) -> D | None:
     """The same for runs that take long because they wait: this many at once, with controls that need not be as slow."""
-    if trial.shrinking:
+    if trial.once:
         return await _one(trial, tried)
     trial.tried.comparisons += 1
     comparison = Comparison(trial.tried.comparisons, looks)

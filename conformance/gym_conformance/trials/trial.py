@@ -32,7 +32,8 @@ class Trial:
         schedule: the shortest one that broke a property.
         volatile: places in replies that were not compared because they differ between two runs alone.
         hidden: how many values these are, and among how many.
-        shrinking: whether the fault is certain, and a shorter example of it is being looked for.
+        once: whether one run that differs is enough: chance was excluded before, or will be.
+        shrinking: whether a shorter example is being looked for.
         among: whether others are tried at the same time, so that a failure is only a suspicion.
         dismissed: differences that chance may explain.
         drift: rows for the drift report.
@@ -49,6 +50,7 @@ class Trial:
         self.caution = ""
         self.volatile: set[str] = set()
         self.hidden = (0, 0)
+        self.once = False
         self.shrinking = False
         self.among = False
         self.dismissed: list[str] = []
