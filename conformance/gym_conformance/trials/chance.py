@@ -105,9 +105,9 @@ async def beyond_chance(
 ) -> D | None:
     """How the trials differ, if they differ more often than the controls and chance is excluded; otherwise None.
 
-    The trial's record becomes that of the last trial that differed. While an example is being shortened, one trial is
-    enough: the fault is certain by then, and the short example has to satisfy the rule again at the end. Each control
-    is as slow as a trial, and three at the end are not; if a trial takes more than two seconds, it is the other way round.
+    The trial's record becomes that of the last trial that differed. Where `trial.once`, one trial is enough: the fault is
+    certain by then, or is no more than a suspicion. Each control is as slow as a trial, and three at the end are not; if
+    a trial takes more than two seconds, it is the other way round.
 
     Args:
         trial: the trial whose suspicion it is.
