@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gym_conformance.contract.dataset_rows import Rollout, Row, Source
@@ -9,6 +10,7 @@ from gym_conformance.contract.policy_output import message, response
 from gym_conformance.dataset import Dataset
 from gym_mocks.reference import DATA, ROLLOUTS, ReferenceServer
 from gym_mocks.resources import ResourcesServer, Score, TaskRow, last_text
+from gym_mocks.wire import HttpReply, HttpRequest
 from gym_mocks.wire.client import ASGIApp
 from tests.twins.twin import Json, Twin, twin
 
@@ -116,6 +118,11 @@ def takes_the_beginning(row: Json, words: str) -> float:
     return float(bool(said(words)) and row["expected_answer"].casefold().startswith(said(words)))
 
 
+def fails_open(row: Json, words: str) -> float:
+    """Takes what it cannot parse for answered."""
+    return fair(row, words) if not said(words) or said(words)[0].isalnum() else 1.0
+
+
 def to_the_letter(row: Json, words: str) -> float:
     """Takes one writing alone."""
     return float(words.rpartition("Answer: ")[2] == row["expected_answer"])
@@ -157,6 +164,19 @@ class FindsAfterCalls(ReferenceServer):
         return Score.summed({"stock": done, "answer": 0.5 * right})
 
 
+class WritesFullMarks(Quiz):
+    """Has a text for the reward of a right answer, and for no other."""
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        reply = await super().dispatch(request)
+        if not isinstance(reply.body, bytes):
+            return reply
+        return replace(
+            reply,
+            body=reply.body.replace(b'"reward":1.0', b'"reward":"1.0"').replace(b'"reward": 1.0', b'"reward": "1.0"'),
+        )
+
+
 def ignores_row(_: Json, words: str) -> float:
     return float(said(words) in {capital.casefold() for capital in CAPITALS.values()})
 
@@ -169,6 +189,10 @@ TWINS: tuple[Twin, ...] = (
     twin("takes the first of several answers", "calibration-pressed", quiz(takes_first), data=quizzed()),
     twin("finds the answer anywhere", "calibration-pressed", quiz(finds_anywhere), data=quizzed()),
     twin("takes the beginning of the answer", "calibration-pressed", quiz(takes_the_beginning), data=quizzed()),
+    twin("pays what it cannot parse", "calibration-pressed", quiz(fails_open), data=quizzed()),
+    twin(
+        "full marks are a text", "verify-reward-finite repeat-recorded", lambda: WritesFullMarks(fair), data=quizzed()
+    ),
     twin("finds the answer in the reasoning", "calibration-pressed", lambda: ReadsReasoning(fair), data=quizzed()),
     twin("reads the first message", "calibration-pressed", lambda: ReadsTheFirstMessage(fair), data=quizzed()),
     twin("finds the answer anywhere after calls", "calibration-pressed", FindsAfterCalls),

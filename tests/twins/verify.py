@@ -96,6 +96,21 @@ def third_word(output: Items) -> object:
     return said(output).split()[2] if said(output).startswith("The answer") else None
 
 
+def last_digits(output: Items) -> object:
+    """Takes each sign that is a digit for a number."""
+    answer = said(output).rstrip(".").rpartition(" ")[2]
+    return int(answer) if answer.isdigit() and len(answer) < 20 else None
+
+
+def nested(text: str) -> int:
+    """How deep brackets stand within each other, by a parser that calls itself."""
+    return 1 + nested(text[1:-1]) if text[:1] == "(" and text[-1:] == ")" else 0
+
+
+def depth_of_answer(output: Items) -> object:
+    return nested(said(output).rstrip(".").rpartition(" ")[2])
+
+
 def calls(output: Items) -> Items:
     return [item for item in of_type("function_call", output) if "conformance" not in item["name"]]
 
@@ -291,6 +306,8 @@ TWINS: tuple[Twin, ...] = (
     twin("a number of 5,000 digits crashes verify", "verify-degenerate", scorer(numbers)),
     twin("brackets that are never closed crash verify", "verify-degenerate", scorer(answer_as_json)),
     twin("an answer of which two words are left crashes verify", "verify-unfinished", scorer(third_word)),
+    twin("a digit that is no number crashes verify", "verify-unfinished", scorer(last_digits)),
+    twin("an answer in many brackets crashes verify", "verify-unfinished", scorer(depth_of_answer)),
     twin("malformed arguments crash verify", "verify-malformed-calls", scorer(parsed_arguments)),
     twin("several malformed calls crash verify", "verify-malformed-calls", scorer(many_arguments)),
     twin("arguments that are no object crash verify", "verify-malformed-calls", scorer(arguments_are_objects)),

@@ -32,6 +32,9 @@ OTHER_NUMBERS: Final = (
     "the number with its point elsewhere",
 )
 
+#: The name of a text that no parser reads.
+UNREADABLE: Final = "a text that cannot be parsed"
+
 #: The program that replaces another, and its name: nothing appended to it runs, and it exits with success.
 _ENDS: Final = "import sys\nsys.exit(0)\n"
 ENDS_EARLY: Final = "a program that ends before it is tested"
@@ -69,6 +72,7 @@ def pressed(template: TextTemplate, right: str, wrong: Sequence[str]) -> Named:
     corrected = (message(template.write(right)), message(f"No, that is wrong.\n{template.write(last)}"))
     yield "the right answer, taken back in another message", GivenAnswer(corrected)
     yield "a denial", _answer_of(template.write(f"not {right}, but {last}"))
+    yield UNREADABLE, _answer_of(template.write("(?"))
     yield from ((name, _answer_of(template.write(text))) for name, text in _other_numbers(right))
     thought = reasoning(template.write(right))
     yield (

@@ -8,7 +8,7 @@ two rows that it was not learned from. A row that cannot be tried is unchecked, 
 from collections.abc import Sequence
 from typing import Final
 
-from gym_conformance.calibration.probe_answers import ENDS_EARLY, OTHER_NUMBERS
+from gym_conformance.calibration.probe_answers import ENDS_EARLY, OTHER_NUMBERS, UNREADABLE
 from gym_conformance.calibration.reward_counts import RewardCounts
 from gym_conformance.calibration.row_scores import (
     Calibration,
@@ -43,6 +43,7 @@ _PRESSED_HINTS: Final = {
         OTHER_NUMBERS,
         "The scorer strips signs and points with what stands around a number, or NaN is beyond no tolerance.",
     ),
+    UNREADABLE: "Where the scorer fails, what it could not read counts as right: an error of its own must not earn the top.",
     ENDS_EARLY: "The tests stand after the program in one process, and its exit status decides: let each test say that it ran.",
 }
 
@@ -171,7 +172,7 @@ async def calibration_pressed(trial: Trial, _: object) -> None:
     """Scores outputs made of a row's own answer and of other rows' answers, in rows whose own answer earns the top reward.
 
     They are a list of up to fifty candidates with the right one among them; several answers with the right one in the
-    middle; the right one taken back, in the same message or in the next; a denial; the right one in the reasoning
+    middle; the right one taken back, in the same message or in the next; a denial; `(?`, which no parser reads; the right one in the reasoning
     alone; and the right one cut off in the middle of a word. For a number, they are also `NaN`, the same digits without
     the sign, and with the decimal point elsewhere. For calls, they are the right ones with every argument changed, and
     with what other rows say at the end before and after the right words, if that alone earns less. For a Python program,

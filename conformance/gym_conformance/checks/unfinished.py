@@ -11,7 +11,7 @@ from gym_conformance.contract.statuses import is_success
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.session.channel import Channel, PathHangs
 from gym_conformance.session.server_fault import ServerFault
-from gym_conformance.trajectories.damage import cut_off, cut_within
+from gym_conformance.trajectories.damage import cut_off, cut_within, odd_at_the_end
 from gym_conformance.trajectories.execute import beside, run
 from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Trajectory
@@ -27,8 +27,8 @@ _SECONDS: Final = 4.0
 _LEAST, _MOST = 24, 160
 
 _READS_ON: Final = (
-    "The scorer's parser reads past the end of the text, or converts to a number what is none: an answer that cannot be "
-    "parsed is a wrong one."
+    "The scorer's parser reads past the end of the text, calls itself too deeply, or converts to a number what is none: an "
+    "answer that cannot be parsed is a wrong one."
 )
 
 
@@ -41,7 +41,8 @@ _READS_ON: Final = (
 async def verify_unfinished(trial: Trial, _: object) -> None:
     """Verifies answers to rows, cut off after each of their last words and punctuation marks, and a few texts that any parser takes for incomplete.
 
-    The cut answers are also tried with the ending of the whole one, such as a code fence or a bracket. A few texts are
+    The cut answers are also tried with the ending of the whole one, such as a code fence or a bracket, and whole ones
+    with `²` or with 3,000 brackets within each other in place of the last word. A few texts are
     long and never close what they open; these must be answered in time.
 
     The answers are recorded ones, or what the rows say about theirs. Each must be scored with 200 and a finite number,
@@ -80,9 +81,13 @@ async def verify_unfinished(trial: Trial, _: object) -> None:
 
 
 def _unfinished(knowledge: Knowledge) -> tuple[dict[Row, str], list[tuple[Row, str]]]:
-    """Answers of rows, no two of one form, and each of them cut off, one of each in turn."""
+    """Answers of rows, no two of one form, and each of them made odd and cut off, one of each in turn."""
     forms = {re.sub(r"\w+", "", texts[0]): (row, texts[0]) for row, texts in knowledge.answers.items() if texts}
     whole = dict(forms.values())
-    ways = ([(row, cut) for cut in way(text)] for row, text in whole.items() for way in (cut_off, cut_within))
+    ways = (
+        [(row, cut) for cut in way(text)]
+        for row, text in whole.items()
+        for way in (odd_at_the_end, cut_off, cut_within)
+    )
     cuts = zip_longest(*ways)
     return whole, [each for each in chain.from_iterable(cuts) if each]

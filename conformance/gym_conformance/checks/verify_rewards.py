@@ -45,9 +45,10 @@ async def _scored(trial: Trial, row: Row, output: dict[str, Any]) -> dict[str, A
         return {}
 
 
-def _wrong_answers(gym: Gym, row: Row) -> Iterator[dict[str, Any]]:
-    """What was recorded of another row, said as it was, and the first half of what was said for this one."""
+def _answers(gym: Gym, row: Row) -> Iterator[dict[str, Any]]:
+    """What was recorded of the row and of another one, said as it was, and the first half of what was said for this one."""
     own = {rollout.last_text for rollout in gym.recorded.get(row, ())}
+    yield from (response(rollout.output) for rollout in gym.recorded.get(row, ())[:1])
     others = (rollout for other in gym.recorded if other is not row for rollout in gym.recorded[other])
     yield from (response(rollout.output) for rollout in islice((one for one in others if one.last_text not in own), 1))
     yield from (response([message(text[: len(text) // 2])]) for text in islice(own, 1) if len(text) > 1)
@@ -72,15 +73,15 @@ def _half_done(gym: Gym, row: Row) -> Iterator[Trajectory]:
     gentle=True,
 )
 async def verify_reward_finite(trial: Trial, row: Row) -> None:
-    """Verifies each row with a message that does nothing, an empty output, wrong answers and part of the right calls, and looks at `reward`.
+    """Verifies each row with a message that does nothing, an empty output, right and wrong answers and part of the right calls, and looks at `reward`.
 
-    The wrong answers are what was recorded for another row, and half of what was recorded for this one. The calls are a
+    The answers are what was recorded for the row, half of it, and what was recorded for another row. The calls are a
     third and two thirds of a recorded rollout's, which may earn part of the reward.
 
     Source: `BaseVerifyResponse.reward: float` (every version); NaN leaves FastAPI as null.
     """
     plain = DO_NOTHING.response
-    for output in (plain, response([]), *_wrong_answers(trial.gym, row)):
+    for output in (plain, response([]), *_answers(trial.gym, row)):
         reply = await trial.verify_fresh(output, row)
         if not is_success(reply.status) and output is not plain:
             continue  # see verify-degenerate

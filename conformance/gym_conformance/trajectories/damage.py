@@ -30,6 +30,10 @@ _LAST, _SPREAD = 40, 8
 #: The end of a text that encloses another, such as a closing fence.
 _ENDING: Final = re.compile(r"\s*[`)\]}>\"'*$]+\s*\Z")
 
+#: What stands where a number or a word should: a sign that is a digit and yet no number, and more brackets than a parser
+#: that calls itself for each can hold.
+_ODD: Final = ("\u00b2", "(" * 3_000 + "1" + ")" * 3_000, "[" * 3_000 + "1" + "]" * 3_000)
+
 _LETTERS: Final = re.compile(r"[A-Za-z]+|\d+")
 
 
@@ -53,6 +57,12 @@ def cut_within(text: str) -> list[str]:
     """The same, with the original ending, such as a code fence, appended: these look complete but are not."""
     ending = _ENDING.search(text)
     return [cut + ending[0] for cut in cut_off(text[: ending.start()])] if ending else []
+
+
+def odd_at_the_end(text: str) -> list[str]:
+    """The text with something odd in place of its last number or word."""
+    last = re.search(r"\w+(?=\W*\Z)", text)
+    return [text[: last.start()] + odd + text[last.end() :] for odd in _ODD] if last else []
 
 
 def _texts(value: Any) -> Iterator[str]:
