@@ -52,7 +52,10 @@ def test_numbers_have_moved_by_their_difference_unless_a_float_cannot_hold_one()
         ("duration", (30, 45), True),
         ("elapsed_ms", (2, 10**400), True),
         ("time_left", (2, 3), True),
-        ("pieces", (0.0001, 0.0003), True),
+        ("waited", (0.0, 0.008), False),
+        ("waited", (0, 0.008), False),
+        ("pieces", (0, 1), True),
+        ("share", (0.05, 0.08), True),
     ],
 )
 def test_how_long_a_reply_took_is_of_time(key: str, values: tuple[float, float], differs: bool) -> None:

@@ -235,7 +235,8 @@ async def isolation_interleaved(trial: Trial, schedule: Schedule) -> None:
     """Runs two or three trajectories alone, and then with their steps interleaved, each in its own session.
 
     Every reply and reward must be as it is alone. Values that differ between two runs alone are not compared, nor are
-    times, and durations that the server gives for its own replies, such as `elapsed_ms`.
+    times, and durations that the server gives for its own replies, such as `elapsed_ms`, or any number that is no more
+    than the seconds that its reply took, and 0.1 at most.
 
     Source: `add_session_id` in nemo_gym/server_utils.py (every version).
     """

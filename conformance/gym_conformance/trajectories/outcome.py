@@ -137,11 +137,16 @@ _DURATION: Final = [
 #: Seconds by which it may be more than the whole reply took, since it is rounded.
 _ROUNDED: Final = 0.01
 
+#: A number that is so many seconds at most, and no more than the reply took, may be a duration whatever it is called.
+_BRIEF: Final = 0.1
+
 
 def _took(key: Any, value: Any, step: StepOutcome) -> bool:
     """Whether the number is how long the server says the reply took: longer, the more it has to do meanwhile."""
     if not (is_number(value) and step.source and isinstance(key, str)):
         return False
+    if (isinstance(value, float) or value == 0) and 0 <= value <= min(step.source.elapsed, _BRIEF):
+        return True
     unit = next((unit for word, unit in _DURATION if word.search(key)), 0)
     return unit > 0 and bool(0 <= value <= unit * (step.source.elapsed + _ROUNDED))
 
