@@ -76,6 +76,24 @@ def test_a_word_that_earns_less_once_it_was_said_is_told(novel: bool) -> None:
     assert telling(findings) == ({"isolation-earlier"} if novel else set())
 
 
+@pytest.mark.parametrize("remembered", [False, True])
+def test_a_part_of_the_last_answer_that_fills_in_for_a_missing_one_is_told(remembered: bool) -> None:
+    """What an answer cites earns the other half."""
+    last = ""
+
+    def worth(row: Json, words: str) -> float:
+        nonlocal last
+        answer, _, cited = said(words).partition(" [")
+        last = cited or (last if remembered else "")
+        return (answer == row["expected_answer"].casefold()) * (
+            0.5 + 0.5 * (last.strip("].") == row["country"].casefold())
+        )
+
+    data = quizzed(worth, "Answer: {expected_answer} [{country}]")
+    findings = judge(Quiz(worth), data, checks={"isolation-earlier"})
+    assert telling(findings) == ({"isolation-earlier"} if remembered else set())
+
+
 #: How a server is made, with a fault or without it, what it is judged with, and the check that alone tells the fault.
 FAULTS: dict[str, tuple[Callable[[bool], ResourcesServer], Callable[[], Dataset], str]] = {
     "a block whose program is broken": (lambda faulty: compiler(crashes=faulty), programs, "verify-unfinished"),

@@ -172,10 +172,15 @@ def by_attempts(trial: Trial, found: Sequence[Trajectory]) -> Iterator[Maker]:
 def by_last(trial: Trial, found: Sequence[Trajectory]) -> Iterator[Maker]:
     """What a poor attempt at a task earns just after a good one, held to what it earns after one at another task.
 
-    Nothing is new in them: what is kept of the last session is another's in the control.
+    Nothing is new in them: what is kept of the last session is another's in the control. A poor attempt says nothing of
+    the task, or all of a right answer but its last word, such as what it cites.
     """
-    for one in found:
-        poor = Trajectory(one.row)
+    answered = [one for one in found if one.answer != PLAIN_ANSWER and len(one.answer.split()) > 1][:1]
+    pairs = [
+        *((one, Trajectory(one.row)) for one in found),
+        *((replace(one, calls=()), Trajectory(one.row, answer=one.answer.rsplit(maxsplit=1)[0])) for one in answered),
+    ]
+    for one, poor in pairs:
         other = next((each for each in found if each.row is not one.row), poor)
 
         async def after(channel: Channel, earlier: Trajectory, poor: Trajectory = poor) -> Outcome:
