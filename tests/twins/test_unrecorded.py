@@ -85,9 +85,8 @@ def test_a_part_of_the_last_answer_that_fills_in_for_a_missing_one_is_told(remem
         nonlocal last
         answer, _, cited = said(words).partition(" [")
         last = cited or (last if remembered else "")
-        return (answer == row["expected_answer"].casefold()) * (
-            0.5 + 0.5 * (last.strip("].") == row["country"].casefold())
-        )
+        right = bool(answer == row["expected_answer"].casefold())
+        return 0.5 * right + 0.5 * (right and last.strip("].") == row["country"].casefold())
 
     data = quizzed(worth, "Answer: {expected_answer} [{country}]")
     findings = judge(Quiz(worth), data, checks={"isolation-earlier"})

@@ -145,7 +145,7 @@ def _took(key: Any, value: Any, step: StepOutcome) -> bool:
     """Whether the number is how long the server says the reply took: longer, the more it has to do meanwhile."""
     if not (is_number(value) and step.source and isinstance(key, str)):
         return False
-    if (isinstance(value, float) or value == 0) and 0 <= value <= min(step.source.elapsed, _BRIEF):
+    if (value == 0 or not isinstance(value, int)) and 0 <= value <= min(step.source.elapsed, _BRIEF):
         return True
     unit = next((unit for word, unit in _DURATION if word.search(key)), 0)
     return unit > 0 and bool(0 <= value <= unit * (step.source.elapsed + _ROUNDED))
