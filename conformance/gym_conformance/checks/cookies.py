@@ -7,7 +7,7 @@ simple_agent/app.py replaces them after each reply, Verifiers takes them once, a
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import compress
+from itertools import compress, islice
 
 import itsdangerous
 
@@ -105,7 +105,8 @@ async def cookie_replacing_client(trial: Trial, _: object) -> None:
     If the session's id is stable for a client that keeps each cookie until it is replaced, as browsers do, it must be
     stable here too, and replies and reward must match. Values that differ between two identical runs are not compared.
     In further recorded rollouts, no call may be refused that is accepted with the seed's cookie, chance excluded,
-    because some reply on the way may set another cookie.
+    because some reply on the way may set another cookie. One in which a reply sets only cookies of other names is run
+    twice over in one session, and what it answers must be the same with the seed's cookie.
 
     Source: `SimpleAgent.responses` in responses_api_agents/simple_agent/app.py (0.4.0).
     """
@@ -144,10 +145,14 @@ async def _expect_none_lost(trial: Trial, rollouts: Sequence[Trajectory]) -> Non
                 return one, two
         return None
 
-    async def suspected(rollout: Trajectory) -> bool:
-        return await lost(Channel(trial.gym.endpoint), rollout, CookieHabit.REPLACING) is not None
+    async def suspected(channel: Channel, rollout: Trajectory) -> bool:
+        return await lost(channel, rollout, CookieHabit.REPLACING) is not None
 
-    found = await beside([partial(suspected, rollout) for rollout in rollouts])
+    channels = [Channel(trial.gym.endpoint) for _ in rollouts]
+    found = await beside([partial(suspected, *each) for each in zip(channels, rollouts, strict=True)])
+    renaming = (rollout for channel, rollout in zip(channels, rollouts, strict=True) if _renames_at_times(channel))
+    for rollout in islice(renaming, 1):
+        await _expect_kept_twice(trial, rollout)
     for rollout in compress(rollouts, found):
         replacing, keeping = [
             partial(lost, rollout=rollout, habit=habit) for habit in (CookieHabit.REPLACING, CookieHabit.KEEPING)
@@ -160,6 +165,33 @@ async def _expect_none_lost(trial: Trial, rollouts: Sequence[Trajectory]) -> Non
                 "An earlier reply, perhaps a refusal, sets another session's cookie: set the one that was sent.",
                 Cause.LOST_SESSION,
             )
+
+
+async def _expect_kept_twice(trial: Trial, rollout: Trajectory) -> None:
+    """What a rollout writes must be there when it is run again in its session, whatever the names of the cookies."""
+    twice = rollout.chosen([*range(len(rollout.calls))] * 2)
+
+    async def replacing(channel: Channel) -> Outcome:
+        return await TrajectoryRun(trial.gym, channel, twice).finish()
+
+    if difference := await Solo(trial, twice, CookieHabit.KEEPING).beyond_chance(replacing):
+        raise Violation(
+            f"{difference.answer}, as where the seed's cookie is kept",
+            f"{difference.actual!r}",
+            "A reply on the way sets a cookie of another name, or voids the session's.",
+            Cause.LOST_SESSION,
+        )
+
+
+def _renames_at_times(channel: Channel) -> bool:
+    """Whether some replies, and not most of them, set none of the cookies that were sent; such may carry the state."""
+    asked = [one for one in channel.exchanges if one.request.cookies and one.received]
+    renamed = [
+        one
+        for one in asked
+        if not {name for name, value in one.received.pairs if value} & set(dict(one.request.cookies.pairs))
+    ]
+    return 0 < 2 * len(renamed) <= len(asked)
 
 
 def _moves_on(run: TrajectoryRun, step: int) -> bool:
