@@ -12,6 +12,7 @@ from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.trajectories.profiles import QUICK, Profile
 from gym_conformance.trajectories.trajectory import parse
+from gym_conformance.trials import attempts
 from gym_mocks.reference import ReferenceServer, reference_app
 from gym_mocks.wire.client import ASGIApp
 from tests.twins.judging import needs_first_look, running
@@ -20,6 +21,12 @@ from tests.twins.twin import Json
 from tests.twins.typed import TypedReference
 
 PROPERTIES = [check for check in CHECKS if check.attempt]
+
+
+@pytest.fixture(autouse=True)
+def _time_to_shorten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine leaves no more calls in an example than an idle one."""
+    monkeypatch.setattr(attempts, "_REDUCING", 60.0)
 
 
 @pytest.fixture(autouse=True)

@@ -12,14 +12,16 @@ from gym_conformance.trajectories.trajectory import Schedule
 
 def smaller(schedule: Schedule) -> Iterator[Schedule]:
     """The schedule without some of its sessions, then without some of its calls; the largest reductions first."""
-    sessions = len(schedule.trajectories)
-    if schedule.passing and any(passing.calls for passing in schedule.trajectories[1:]):
-        yield _with_idle_crowd(schedule)
+    sessions = range(len(schedule.trajectories))
+    if schedule.passing:  # the one that is watched stays
+        sessions = sessions[1:]
+        if any(schedule.trajectories[at].calls for at in sessions):
+            yield _with_idle_crowd(schedule)
     for dropped in _chunks(sessions):
-        if len(dropped) < sessions:
+        if len(dropped) < len(schedule.trajectories):
             yield without_sessions(schedule, dropped)
     for at, trajectory in enumerate(schedule.trajectories):
-        for dropped in _chunks(len(trajectory.calls)):
+        for dropped in _chunks(range(len(trajectory.calls))):
             yield without_calls(schedule, at, dropped)
 
 
@@ -30,12 +32,12 @@ def _with_idle_crowd(schedule: Schedule) -> Schedule:
     return replace(schedule, trajectories=(patient, *idle))
 
 
-def _chunks(length: int) -> Iterator[range]:
-    """All ranges of neighbors: halves, then quarters, down to single ones."""
-    size = length
+def _chunks(places: range) -> Iterator[range]:
+    """All ranges of neighbors: all of them, then halves, then quarters, down to single ones."""
+    size = len(places)
     while size:
-        for start in range(0, length, size):
-            yield range(start, min(start + size, length))
+        for start in range(0, len(places), size):
+            yield places[start : start + size]
         size //= 2
 
 

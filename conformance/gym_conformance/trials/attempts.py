@@ -196,10 +196,10 @@ class Attempts:
         """Leave out sessions and calls while it stays broken, for no longer than _REDUCING.
 
         What hangs is reported as it was found, since each try would take a whole deadline. So is what has the cause of
-        another check's violation, which has a short example: reports show both together. A crowd has been reduced.
+        another check's violation, which has a short example: reports show both together.
         """
         told = isinstance(broken.cause, Violation) and broken.cause.cause in self.trial.learned.causes
-        if told or broken.schedule.passing or any(one.hung for one in broken.trial.channel.exchanges):
+        if told or any(one.hung for one in broken.trial.channel.exchanges):
             return self.certain or broken
         broken = await self._reduced(broken)
         if self.certain is None or broken.schedule is self.certain.schedule:
