@@ -323,7 +323,7 @@ async def _expect_apart(trial: Trial, _: Knowledge) -> None:
     first=lambda knowledge: around(knowledge, _crowd(knowledge)),
     before=_expect_apart,
     together=False,
-    weight=8,
+    weight=10,
 )
 async def isolation_crowded(trial: Trial, schedule: Schedule) -> None:
     """Starts a trajectory, runs up to 120 others in sessions of their own, several at once, and then continues the first.

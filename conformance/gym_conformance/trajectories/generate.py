@@ -333,11 +333,10 @@ def interleaved(draw: st.DrawFn, knowledge: Knowledge, *, concurrent: bool = Fal
 
 
 @st.composite
-def crowded(draw: st.DrawFn, knowledge: Knowledge, most: int) -> Schedule:
-    """Draw one trajectory that pauses in the middle while up to `most` others come and go."""
+def crowded(draw: st.DrawFn, knowledge: Knowledge, crowd: int) -> Schedule:
+    """Draw one trajectory that pauses in the middle while a crowd of others comes and goes."""
     patient = draw(trajectories(knowledge, min_calls=1))
     passing = draw(trajectories(knowledge, most=1))  # short, because there are many of them
-    crowd = draw(st.sampled_from([*range(1, most + 1), *[most] * most]))  # half of the time, as many as allowed
     return crowded_by(patient, passing, crowd, draw(st.integers(1, patient.steps - 1)))
 
 
