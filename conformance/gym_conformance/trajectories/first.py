@@ -1,6 +1,7 @@
 """The examples tried before any is drawn: a few that reach the usual faults at once, however long they take."""
 
 import json
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice, zip_longest
@@ -70,6 +71,9 @@ _UNKNOWN_NAME = "Qzxvwkj"
 
 #: Numbers beyond any bound: past 64 bits, past the 28 digits of a `Decimal`, and close to overflowing to infinity.
 _VAST = (10**27, -(10**27), 1e308)
+
+#: How days, times and versions are written.
+_DIGITS_APART = re.compile(r"\d+(?:[-:./T ]\d+)+", re.ASCII)
 
 #: The wrong values that replace a number, and a text.
 _WRONG: dict[Collection[type], tuple[Any, ...]] = {(int, float): (*_VAST, "many", None), (str,): (7, None, [])}
@@ -310,8 +314,8 @@ def with_each_tool_invalid(knowledge: Knowledge) -> list[Schedule]:
 def _with_one_wrong(trajectory: Trajectory, seen: set[tuple[str, str]]) -> Iterator[Trajectory]:
     """For each argument, the trajectory with a call repeated just after it with wrong numbers or texts there.
 
-    Only values that the schema rejects are used. Without bounds, a huge number could be taken seriously, as a time to
-    wait or a number of dice to throw.
+    Only values that the schema rejects are used, and days and times that do not exist. Without bounds, a huge number could
+    be taken seriously, as a time to wait or a number of dice to throw.
     """
     for at, call in enumerate(trajectory.calls):
         wrong: dict[str, list[Call]] = {}
@@ -321,10 +325,18 @@ def _with_one_wrong(trajectory: Trajectory, seen: set[tuple[str, str]]) -> Itera
             ):
                 if not admits(trajectory.row.parameters_of(call.name), resolve(arguments, [])):
                     wrong.setdefault(name, []).append(Call(call.name, arguments))
+        for name, arguments in _variants(_beyond, call.arguments):
+            if resolve(arguments, []) != resolve(call.arguments, []):
+                wrong.setdefault(name, []).append(Call(call.name, arguments))
         for name, calls in wrong.items():
             if (call.name, name) not in seen:
                 yield trajectory.with_noise(at + 1, *calls)
             seen.add((call.name, name))
+
+
+def _beyond(text: str) -> str:
+    """`9999-99-99` for a day, and in the same way for all that is written so; other texts are left as they are."""
+    return re.sub(r"\d", "9", text) if _DIGITS_APART.fullmatch(text) else text
 
 
 def side_by_side(knowledge: Knowledge) -> list[Schedule]:

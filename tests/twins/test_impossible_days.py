@@ -1,0 +1,31 @@
+"""A day that is written as days are and does not exist."""
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from gym_conformance.contract.dataset_rows import Row, Source
+from gym_conformance.dataset import Dataset
+from gym_mocks.resources import ResourcesServer
+from tests.twins.judging import judge, telling
+from tests.twins.twin import rollout_of
+
+
+@pytest.mark.parametrize("careless", [False, True])
+def test_a_day_that_crashes_a_tool_is_told(careless: bool) -> None:
+    def weekday(day: str) -> dict[str, int]:
+        parts = day.split("-")
+        if not careless or len(parts) != 3 or not all(map(str.isdigit, parts)):
+            try:
+                return {"weekday": date.fromisoformat(day).weekday()}
+            except ValueError:
+                return {"weekday": -1}
+        return {"weekday": date(*map(int, parts)).weekday()}
+
+    server = ResourcesServer("days", tools=[weekday], verify=lambda: 0.0)
+    asked = {"input": [{"role": "user", "content": "Which day of the week?"}], "tools": server.declarations}
+    row = Row({"responses_create_params": asked}, Source(Path("days.jsonl"), 1))
+    rollout = rollout_of(row, ("weekday", {"day": "2026-03-05"}, {"weekday": 3}))
+    findings = judge(server, Dataset((row,), (rollout,), 1), checks={"calls-invalid"})
+    assert telling(findings) == ({"calls-invalid"} if careless else set())
