@@ -90,6 +90,23 @@ def in_threes(state: Reading, cursor: str | None = None) -> dict[str, Any]:
     return _page(state, _after(cursor) if cursor else 0, 3)
 
 
+def numbered(state: Reading, page: int = 1, per_page: int = 5) -> dict[str, Any]:
+    """List the notes by their days, a page at a time."""
+    return _page(state, (page - 1) * per_page, per_page)
+
+
+def overlapping(state: Reading, page: int = 1, per_page: int = 5) -> dict[str, Any]:
+    """List the notes by their days, a page at a time."""
+    return _page(state, max(0, (page - 1) * per_page - 1), per_page)
+
+
+def recurring(state: Reading, page: int = 1, per_page: int = 5) -> dict[str, Any]:
+    """List when what recurs takes place, a page at a time; each has the id of what recurs."""
+    state.pages += 1
+    every = [{"id": note["id"] if note["day"] == 2 else "note-0", "on": f"day {at}"} for at, note in enumerate(NOTES)]
+    return {"notes": every[(page - 1) * per_page :][:per_page]}
+
+
 def forgetful(state: Reading, cursor: str | None = None) -> dict[str, Any]:
     """List the notes by their days, three a page."""
     return _page(state, 0 if cursor == "note-2" else _after(cursor or ""), 3)
@@ -708,6 +725,13 @@ TWINS: tuple[Twin, ...] = (
     twin("a number that is none makes the reward none", "verify-unfinished", near, data=sums()),
     twin("pages that add up", "", _server, data=_data()),
     twin("a note between two pages is lost", "repeat-pages", lambda: _server(lossy), data=_data()),
+    twin("pages by their number", "", lambda: _server(numbered), data=_data(numbered)),
+    twin(
+        "numbered pages that begin an item too early",
+        "repeat-pages",
+        lambda: _server(overlapping),
+        data=_data(overlapping),
+    ),
     twin("pages of the server's own length", "", lambda: _server(in_threes), data=_data(in_threes)),
     twin("a cursor that is not known any more", "repeat-pages", lambda: _server(forgetful), data=_data(in_threes)),
     twin("a default of its own", "drift-default", lambda: _server(brief), data=_data()),

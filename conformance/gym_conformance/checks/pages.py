@@ -22,10 +22,14 @@ from gym_conformance.trials.property import knowledge_of
 from gym_conformance.trials.trial import Trial
 from gym_schemas import admits, properties_of
 
-#: How arguments are called that say how long a page is, and where it begins: with a cursor, or after so many items.
-_SIZE: Final = re.compile(r"limit|(page|batch)_?(size|limit)|per_?page|max_?(results|items)|size|count", re.IGNORECASE)
+#: How arguments are called that say how long a page is, and where it begins: with a cursor, after so many items, or after
+#: so many pages.
+_SIZE: Final = re.compile(
+    r"(top_?)?k|limit|(page|batch)_?(size|limit)|per_?page|max_?(results|items)|size|count", re.IGNORECASE
+)
 _CURSOR: Final = re.compile(r"(.*_)?(cursor|(page|continuation|next)_?token|after|before)", re.IGNORECASE)
 _OFFSET: Final = re.compile(r"offset|skip|start|start_?index", re.IGNORECASE)
+_PAGE: Final = re.compile(r"page(_?(no|num|number|index))?", re.IGNORECASE)
 _NEXT: Final = re.compile(r".*(cursor|token|next).*", re.IGNORECASE)
 
 #: What an item is known by.
@@ -50,11 +54,17 @@ class _Paged:
     at: int
     size: str  # '' where the server alone says how long a page is
     place: str
+    by_texts: bool = False  # whether its items are known by all their texts, where they have no id of their own
 
     @property
     def by_offset(self) -> bool:
         """Whether a page begins after so many items."""
         return _OFFSET.fullmatch(self.place) is not None
+
+    @property
+    def first(self) -> int | None:
+        """The number of the first page, where pages are numbered."""
+        return _first_page(self.tool.parameters["properties"][self.place]) if _PAGE.fullmatch(self.place) else None
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -98,11 +108,11 @@ class _Walk:
 async def repeat_pages(trial: Trial, _: object) -> None:
     """Goes through the pages of a list twice in one session, in large pages and in pages of two and of three items.
 
-    This is done for tools that take a size and a cursor or an offset, with calls that are known to mean something. The
-    items must be the same, in the same order; they are recognised by their ids or names. A list that ends early by more
-    than a page counts as limited by design. Chance is excluded: two passes in large pages must agree. If a tool takes a
-    cursor and no size, its cursors are followed: no page of three items or more may come again, in each of three
-    sessions.
+    This is done for tools that take a size and a cursor, an offset or a page's number, with calls that are known to mean
+    something. The items must be the same, in the same order; they are recognised by their ids or names, or by all their
+    texts. A list that ends early by more than a page counts as limited by design. Chance is excluded: two passes in large
+    pages must agree. If a tool takes a cursor and no size, its cursors are followed: no page of three items or more may
+    come again, in each of three sessions.
 
     Our inference: no client goes through pages; policies do.
     """
@@ -113,10 +123,13 @@ async def repeat_pages(trial: Trial, _: object) -> None:
     for paged in found:
         if not paged.size:
             walked += await _expect_no_page_again(trial, paged)
+        way = paged
         for size in paged.sizes[1:]:
-            lost = await _lost(trial, trial.channel, paged, size)
+            if (lost := await _lost(trial, trial.channel, way, size)) is None and not way.by_texts:
+                way = replace(paged, by_texts=True)
+                lost = await _lost(trial, trial.channel, way, size)
             walked += lost is not None
-            if lost and (lost := await _beyond_chance(trial, paged, size)):
+            if lost and (lost := await _beyond_chance(trial, way, size)):
                 raise Violation(
                     f"{paged.tool.name} answers the same items in pages of {size} and of {paged.sizes[0]}",
                     f"pages of {size} {lost}",
@@ -168,6 +181,8 @@ async def _lost(trial: Trial, channel: Channel, paged: _Paged, size: int) -> str
     missing = [name for name in large.names if name not in small.names]
     if small.names == large.names[: len(small.names)] and len(missing) > size:
         return None
+    if not missing and small.names[: len(large.names)] == large.names:
+        return None  # no page is as large as was asked
     twice = sorted({name for name in small.names if small.names.count(name) > large.names.count(name)})
     said = [f"leave out {', '.join(missing)}"] * bool(missing) + [f"repeat or add {', '.join(twice)}"] * bool(twice)
     return " and ".join(said) or "have another order"
@@ -189,12 +204,13 @@ async def _walk(
     for turned in range(most):
         asked = {**arguments} | ({paged.size: size} if size else {}) | ({} if place is None else {paged.place: place})
         reply = reply_of(await session.call(Call(paged.tool.name, asked)))
-        items = _items(reply.said) if is_success(reply.status) else None
+        items = _items(reply.said, by_texts=paged.by_texts) if is_success(reply.status) else None
         if items is None or (size and len(items) > size):
             return walk
         walk.pages.append(items)
-        if paged.by_offset:
-            following, told = len(walk.names) if len(items) == size else None, True
+        if paged.by_offset or paged.first is not None:
+            after = len(walk.names) if paged.first is None else paged.first + turned + 1
+            following, told = after if len(items) == size else None, True
         else:
             following, told = _next(reply.said)
         if not items or following is None:
@@ -207,22 +223,24 @@ async def _walk(
     return walk
 
 
-def _items(said: Any) -> list[str] | None:
+def _items(said: Any, *, by_texts: bool) -> list[str] | None:
     """The names of the items in a reply's longest list; None where it has none, or they have no names of their own."""
     lists = [each for each in (said, *(said.values() if isinstance(said, dict) else ())) if isinstance(each, list)]
     items = max(lists, key=len, default=None)
     if not items:
         return items
-    names = _names(items)
+    names = _names(items, by_texts=by_texts)
     return names if names and len(set(names)) == len(names) else None
 
 
-def _names(items: list[Any]) -> list[str]:
-    """What the items are known by: themselves, or what they all have under one of the usual names; none where nothing is."""
+def _names(items: list[Any], *, by_texts: bool) -> list[str]:
+    """What the items are known by: themselves, what they all have under one of the usual names, or all their texts."""
     if all(isinstance(item, str | int) for item in items):
         return [str(item) for item in items]
     if not all(isinstance(item, dict) for item in items):
         return []
+    if by_texts:
+        return [json.dumps([each for each in item.values() if isinstance(each, str)]) for item in items]
     shared = [key for key in items[0] if all(isinstance(item.get(key), str | int) for item in items)]
     named = (key for name in _NAMES for key in shared if f"_{key.lower()}".endswith(f"_{name}"))
     key = next(named, None)
@@ -244,8 +262,15 @@ def _places(tool: Tool) -> tuple[str, str] | None:
     names = properties_of(tool.parameters)
     size = next(filter(_SIZE.fullmatch, names), None)
     cursor = next(filter(_CURSOR.fullmatch, names), "")
-    place = cursor or next(filter(_OFFSET.fullmatch, names), "")
+    numbered = (name for name in filter(_PAGE.fullmatch, names) if _first_page(names[name]) is not None)
+    place = cursor or next(filter(_OFFSET.fullmatch, names), next(numbered, ""))
     return (size or "", place) if place and (size or cursor) else None
+
+
+def _first_page(schema: Any) -> int | None:
+    """The number of the first page, as far as the definition says; None where it does not."""
+    said = [schema.get(word) for word in ("minimum", "default")] if isinstance(schema, dict) else []
+    return next((number for number in said if type(number) is int and number in (0, 1)), None)
 
 
 def _paged(found: Sequence[Trajectory]) -> Iterator[_Paged]:
