@@ -725,6 +725,7 @@ TWINS: tuple[Twin, ...] = (
     twin("a number that is none makes the reward none", "verify-unfinished", near, data=sums()),
     twin("pages that add up", "", _server, data=_data()),
     twin("a note between two pages is lost", "repeat-pages", lambda: _server(lossy), data=_data()),
+    twin("pages of what recurs", "", lambda: _server(recurring), data=_data(recurring)),
     twin("pages by their number", "", lambda: _server(numbered), data=_data(numbered)),
     twin(
         "numbered pages that begin an item too early",
