@@ -42,6 +42,16 @@ class Watching:
             time.sleep(0.05)
         return printed
 
+    def started(self, up: Path) -> list[psutil.Process]:
+        """What it has started, once its server has made this file."""
+        deadline = time.monotonic() + 90
+        while not up.exists():
+            assert time.monotonic() < deadline, self.printed.read_text()
+            time.sleep(0.05)
+        found: list[psutil.Process] = psutil.Process(self.process.pid).children(recursive=True)
+        assert len(found) > 1
+        return found
+
 
 @contextmanager
 def watching(folder: Path, *arguments: str) -> Iterator[Watching]:
@@ -81,18 +91,27 @@ def test_a_change_is_judged_and_what_failed_comes_first(pytester: pytest.Pyteste
     assert run.process.returncode == pytest.ExitCode.OK
 
 
+def test_it_stays_until_its_run_has_ended_however_often_it_is_interrupted(pytester: pytest.Pytester) -> None:
+    env = pytester.path / "env"
+    env.mkdir()
+    dying_hard = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    (env / "fine.py").write_text(f"{dying_hard}from pathlib import Path\nPath('up').touch()\ntime.sleep(600)\n")
+    with watching(env, "gym/live") as run:
+        started = run.started(env / "up")
+        for _ in range(3):
+            run.process.send_signal(signal.SIGINT)
+            time.sleep(0.3)
+        run.process.wait(60)
+        assert not [each for each in started if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a run that is under way goes on to its end")
 def test_nothing_goes_on_once_it_was_killed(pytester: pytest.Pytester) -> None:
     env = pytester.path / "env"
     env.mkdir()
     (env / "fine.py").write_text("from pathlib import Path\nimport time\nPath('up').touch()\ntime.sleep(600)\n")
     with watching(env, "gym/live") as run:
-        deadline = time.monotonic() + 90
-        while not (env / "up").exists():
-            assert time.monotonic() < deadline, run.printed.read_text()
-            time.sleep(0.05)
-        started = psutil.Process(run.process.pid).children(recursive=True)
-        assert len(started) > 1
+        started = run.started(env / "up")
         run.process.kill()
         _, left = psutil.wait_procs(started, timeout=60)
     assert not left

@@ -178,12 +178,16 @@ def _judge(command: list[str], folder: Path) -> int:
         try:
             return run.wait()
         except KeyboardInterrupt:
-            # Ctrl-C in a terminal reaches it, too; a signal from elsewhere does not
+            # Ctrl-C in a terminal reaches it, too; a signal from elsewhere does not. Further ones are only the run's
+            # business: we stay until it has ended
+            before = signal.signal(signal.SIGINT, signal.SIG_IGN)
             run.send_signal(signal.SIGINT)
             try:
                 run.wait(_STOP_TIMEOUT)
             except subprocess.TimeoutExpired:
                 run.kill()
+            finally:
+                signal.signal(signal.SIGINT, before)
             raise
 
 
