@@ -53,6 +53,7 @@ UNSEEN = {
     "what verify echoes: of the reply it reads the reward alone": {
         *("echo without the request", "echo without the reasoning", "echo without token fields", "row fields dropped"),
         *("log probabilities rounded", "the echo holds no surrogates", "a body may have a megabyte"),
+        *("a text in the reply is cut within a character", "a number beside the reward overflows"),
         *(
             "a component left out where it is 0",
             "components left out where all are 0",

@@ -1153,3 +1153,10 @@ class NumbersRollouts(ReferenceServer):
 def test_a_rollout_may_differ_by_its_number() -> None:
     [finding] = found_by("isolation-same-task", NumbersRollouts())
     assert finding.verdict is Verdict.PASS, finding.actual
+
+
+def test_half_a_surrogate_pair_that_came_with_the_row_is_echoed() -> None:
+    """As a row has it that was cut when the dataset was made; the reference echoes what it got."""
+    data = dataset()
+    rows = tuple(Row({**row.data, "note": "cut \ud83d", "odds": 1e308}, row.source) for row in data.rows)
+    assert worst(found_by("verify-scores-rows", ReferenceServer(), replace(data, rows=rows))) is Verdict.PASS

@@ -299,6 +299,16 @@ TWINS: tuple[Twin, ...] = (
         untestable=AFTER_VERIFY,
     ),
     twin("verify replies null", "verify-scores-rows", edited("/verify", lambda _: None), untestable=AFTER_VERIFY),
+    twin(
+        "a text in the reply is cut within a character",
+        "verify-scores-rows",
+        edited("/verify", lambda said: said | {"feedback": "Well done! \ud83d"}),
+    ),
+    twin(
+        "a number beside the reward overflows",
+        "verify-scores-rows metrics-shape",
+        edited("/verify", lambda said: said | {"odds": 10**400}),
+    ),
     twin("an empty output crashes verify", "verify-degenerate", scorer(lambda output: output[-1])),
     twin("no message crashes verify", "verify-degenerate", scorer(last_message), untestable="verify-echoes-tokens"),
     twin("no text crashes verify", "verify-degenerate", scorer(first_part_is_text)),

@@ -3,8 +3,10 @@
 Source: `BaseVerifyRequest` in nemo_gym/base_resources_server.py (every version).
 """
 
+import json
 from dataclasses import replace
 from http import HTTPStatus
+from sys import float_info
 from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Row
@@ -57,9 +59,12 @@ _SHORT: Final = 400
 async def verify_scores_rows(trial: Trial, row: Row) -> None:
     """Seeds each row and verifies a message that does nothing, and the output of a recorded rollout if there is one.
 
-    The reply must be 200 with a JSON object. If each of them masks its sample, a caution says that no score was seen.
+    The reply must be 200 with a JSON object that the agent can read: no text in it that ends within a surrogate pair, as
+    one cut after so many UTF-16 units does, and no number that is too large for a double, unless they were sent. If each
+    of them masks its sample, a caution says that no score was seen.
 
-    Source: `SimpleAgent.run` raises for any other status (0.4.0).
+    Source: `SimpleAgent.run` raises for any other status, and reads the reply with orjson (`get_response_json` in
+    nemo_gym/server_utils.py), which refuses both (0.4.0 to 0.7.0).
     """
     hint = "verify's request model does not match the dataset, or the scorer fails on this row."
     recorded = [response(rollout.output) for rollout in trial.gym.recorded.get(row, ())[:1]]
@@ -73,8 +78,22 @@ async def verify_scores_rows(trial: Trial, row: Row) -> None:
             refuse_made_up(row, reply)
         expect_success(reply, hint)
         expect_object(reply, "verify returns None, or its reply contains NaN, which is not JSON.")
+        said = {**reply.json(), "reward": None}  # see verify-reward-finite
+        if (unread := _unread(said)) and not _unread([row.data, output]):
+            cut = "A text was cut in the middle of a character, or a number has overflowed."
+            raise Violation("a reply that the agent's JSON parser (orjson) reads", f"it contains {unread}", cut)
     if not scored:
         trial.caution = "verify masks each sample that was tried, as after a failure of its own: no score was seen"
+
+
+def _unread(value: Any) -> str:
+    """What it is about a JSON value that orjson refuses; empty if it reads it."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        return f"half of a surrogate pair, {error.object[error.start]!a}"
+    numbers = (each for each, _ in scalars(value) if isinstance(each, int | float))
+    return "" if all(abs(number) <= float_info.max for number in numbers) else "a number that no double holds"
 
 
 def _refused_by_type(reply: Reply) -> bool:

@@ -57,7 +57,7 @@ class McpConnection:
                 return tuple(found)
             params = importlib.import_module("mcp.types").PaginatedRequestParams
             page = {"params": params(cursor=listed["nextCursor"])}
-        raise NotSpoken(f"an end of tools/list within {_PAGES} pages", "one more cursor")
+        raise NotSpoken(f"an end of tools/list within {_PAGES} pages", "another nextCursor on each")
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> McpResult:
         """Call a tool. A tool error or a JSON-RPC error is a result, too.

@@ -29,8 +29,8 @@ _CALLS, _MADE_UP = 8, 4
 _RECORDED = 4
 
 _HINT = (
-    "An unhandled exception, a redirect, or a content type that MCP's streamable HTTP does not have: the client gives up, "
-    "and the rollout has no tools."
+    "An unhandled exception, a redirect, or a content type or a form of answer that MCP's streamable HTTP does not have: "
+    "the client gives up, and the rollout has no tools."
 )
 
 #: So many rows' sessions are asked for their tools.
