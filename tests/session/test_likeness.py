@@ -23,6 +23,15 @@ def answer(body: Any, about: Any = (), status: int = 400) -> Answer:
         (answer({"errors": {"city": ["unknown"]}}, "city"), answer({"errors": {"town": ["unknown"]}}, "town")),
         (answer("Choose one of tea, jam.", "tea"), answer("Choose one of tea, jam.", "nobody")),
         (answer("tea is not one of tea, jam", "tea"), answer("nobody is not one of tea, jam", "nobody")),
+        (answer("'true' or 'false', please", True), answer("'true' or 'false', please", "nobody")),
+        (
+            answer(
+                {"error": "no", "request_id": "16a17db6-45aa-4edb-a3cb-b1f3dbd01186", "at": "2026-11-26T15:52:31.5Z"}
+            ),
+            answer(
+                {"error": "no", "request_id": "93b56553-a7b2-4ae5-a7de-c3f05fffc001", "at": "2026-11-26T15:53:02.1Z"}
+            ),
+        ),
     ],
 )
 def test_alike_but_for_what_it_is_about(one: Answer, other: Answer) -> None:
@@ -35,6 +44,7 @@ def test_alike_but_for_what_it_is_about(one: Answer, other: Answer) -> None:
         (answer("no account named bob", "transfer"), answer("Not Found", "nobody")),
         (answer("no", status=404), answer("no", status=400)),
         (answer("a cat", "a"), answer("b cat b", "b")),
+        (answer("not before 2026-11-26"), answer("not before 2026-11-27")),
         (answer({"detail": "Not Found"}), answer({"detail": "Not Found", "path": "/x"})),
     ],
 )

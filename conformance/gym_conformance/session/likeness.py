@@ -21,10 +21,18 @@ _WORD_BY_WORD: Final = 10_000
 #: Replaces what a request was about.
 _SUBJECT: Final = "\0"
 
+#: What a server draws anew for each reply, such as a request's id and the time of an error, and what replaces it.
+_DRAWN: Final = re.compile(
+    r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b(?=[a-f]*\d)[0-9a-f]{16,}\b"
+    r"|\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?",
+    re.IGNORECASE | re.ASCII,
+)
+_ANEW: Final = "\1"
+
 
 @dataclass(frozen=True)
 class Answer:
-    """A reply, with the names and values that only its own request contained."""
+    """A reply, with the names and values that only its own request contained; ids and times that are drawn anew are none of its words."""
 
     reply: Reply
     about: tuple[Any, ...] = ()
@@ -45,7 +53,7 @@ class Answer:
             return [self._words(inner, hidden) for inner in value]
         if not isinstance(value, str):
             return value
-        text = _hide(value, hidden)
+        text = _DRAWN.sub(_ANEW, _hide(value, hidden))
         return [*_WORDS.findall(text[:_WORD_BY_WORD]), *filter(None, [text[_WORD_BY_WORD:]])]
 
 
@@ -53,13 +61,13 @@ def alike(one: Answer, other: Answer, *more: Answer) -> bool:
     """Whether the two say the same, ignoring what differs between `other` and any of `more`, which are equivalent.
 
     A reply may mention what both requests were about: 'gold' is not one of silver, copper. So if it is not enough to
-    replace each request's own texts in its reply, those of both are replaced in both.
+    replace each request's own texts in its reply, those of both are replaced in both, or none: 'true' or 'false', please.
     """
     about = one.about + other.about
-    return _same_words(one, other, more) or (
-        all(isinstance(value, str) for value in about)
-        and _same_words(replace(one, about=about), replace(other, about=about), more)
-    )
+    pairs = [(one, other), (replace(one, about=()), replace(other, about=()))]
+    if all(isinstance(value, str) for value in about):
+        pairs.append((replace(one, about=about), replace(other, about=about)))
+    return any(_same_words(*pair, more) for pair in pairs)
 
 
 def _same_words(one: Answer, other: Answer, more: Iterable[Answer]) -> bool:
