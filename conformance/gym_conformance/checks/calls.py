@@ -271,7 +271,7 @@ def _are_equal(replies: Sequence[Reply]) -> bool:
     deep=True,
 )
 async def calls_invalid(trial: Trial, schedule: Schedule) -> None:
-    """Puts a call with one fault, such as a number far out of its bounds, or with hostile values, as the day 9999-99-99, into a trajectory; it must not cause a 5xx.
+    """Puts a call with one fault, such as a number far out of its bounds, or with hostile values, such as the day 9999-99-99, into a trajectory; it must not cause a 5xx.
 
     Any other answer is fine, since tools may be lenient. A 5xx that is due to a lone surrogate alone does not count,
     because many frameworks cannot encode it in an echo: the same call with U+FFFD in its place must cause a 5xx too.

@@ -2,8 +2,8 @@
 
 verl's recipe, TRL and NeMo RL assert that each turn's prompt begins with all tokens seen so far. So where a client gives
 back the tokens that it got with a turn, or all up to the last one's end (`required_prefix_token_ids`), they are what the
-next prompt begins with, as NeMo RL's own vLLM has it; where it does not, a turn's generation is, token by token, what the next prompt renders
-for that turn.
+next prompt begins with, as NeMo RL's own vLLM has it; where it does not, a turn's generation is, token by token, what
+the next prompt renders for that turn.
 """
 
 import copy
