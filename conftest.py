@@ -1,15 +1,21 @@
-"""Runs of pytest inside the tests, each in a process of its own that need not import everything anew; and what takes long."""
+"""Runs of pytest inside the tests, each in a process of its own that need not import everything anew; what takes long; and clients."""
 
 import gc
 import os
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+from httpx._transports import default
 
 from tests.nested.warm_pytest import WarmPytest
+
+# Most tests make a client, which reads all the authorities of the web anew: 30 ms of work for a server without TLS.
+vars(default)["create_ssl_context"] = cache(httpx.create_ssl_context)
 
 #: Markers of what takes long.
 LONG = ("hostile", "load", "ray", "twins")

@@ -168,12 +168,12 @@ def judge_after(
     monkeypatch.setattr(Waiting, "age", pause + 0.5)
     with running(server) as run:
         run.judge(next(check for check in CHECKS if check.id == "repeat-replies"))
+        time.sleep(seconds)
         with httpx.Client() as client:
             for number in range(strangers):
                 row = {**dataset().rows[0].data, "first": not number}
                 client.cookies.clear()
                 client.post(f"{run.url}/seed_session", json=row).raise_for_status()
-        time.sleep(seconds)
         (finding,) = run.judge(check)
     return finding
 
