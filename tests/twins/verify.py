@@ -343,7 +343,11 @@ TWINS: tuple[Twin, ...] = (
             verify-keeps-row-fields reward-claim metrics-shape metrics-order""",
     ),
     twin("echo without the request", "verify-echoes", edited("/verify", without("responses_create_params"))),
-    twin("a length in characters", "verify-degenerate verify-echoes", changed("/verify", length_in_characters)),
+    twin(
+        "a length in characters",
+        "verify-degenerate verify-echoes verify-unfinished",
+        changed("/verify", length_in_characters),
+    ),
     twin("a body that is decoded piece by piece", "verify-echoes", DecodesPieces),
     twin("a body may have a megabyte", "verify-long-rollout", TakesAMegabyte),
     twin("a body that is read as Latin-1", "verify-echoes", ReadsLatin1),
