@@ -99,7 +99,7 @@ class TriesAllWords(ReferenceServer):
     """Words and the usual signs behind them are sought by such a pattern: the end does not come where another sign is."""
 
     async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
-        if re.search(r"\w{1000}[.,:;!?]*[^\w\s.,:;!?]", last_text(response["output"])):
+        if re.search(r"[^\W\d]{1000}[.,:;!?]*[^\w\s.,:;!?]", last_text(response["output"])):
             await asyncio.sleep(3600)
         return await super().score(session_id, row, response)
 
@@ -133,7 +133,9 @@ TWINS: tuple[Twin, ...] = (
     twin("JSON that is none", "metrics-empty", odd(lambda: HttpReply(200, b'{"key_metrics": {}'))),
     twin("JSON nested deep", "metrics-shape metrics-empty", changed(METRICS, deep)),
     twin("a seed's reply nested deep", "seed-replies-object", changed("/seed_session", deep)),
-    twin("a component that is an object", "verify-reward-components", edited("/verify", with_object)),
+    twin(
+        "a component that is an object", "verify-reward-components verify-scores-rows", edited("/verify", with_object)
+    ),
     twin("an error page for a reply", "metrics-empty metrics-shape", changed(METRICS, page)),
     twin("a redirect to a log-in", "seed-no-redirects repeat-recorded", changed("/add_stock", to_page)),
 )
