@@ -121,7 +121,7 @@ TWINS: tuple[Twin, ...] = (
         HangsInOneTool,
         untestable="""drift-argument-refused cookie-keeping-client cookie-unknown-session tool-bad-body tool-wrong-arguments tool-refused-call
             tool-reply-text verify-reward-components resources-session-kept resources-reward-kept repeat-recorded repeat-tool-calls repeat-declares-stateless
-            repeat-compressed reward-form reward-extra-read verify-unfinished resources-loop-free drift-result cookie-foreign""",
+            repeat-compressed reward-form reward-extra-read verify-unfinished resources-loop-free drift-result cookie-foreign isolation-same-task""",
         timeout=1.5,
     ),
     twin("tries all ways to find the end of code", "verify-unfinished", TriesAllWays, timeout=1.5),
