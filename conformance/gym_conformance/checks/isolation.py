@@ -25,7 +25,7 @@ from gym_conformance.trajectories.first import around, at_once, in_turn, side_by
 from gym_conformance.trajectories.generate import Knowledge, crowded, interleaved, trajectories
 from gym_conformance.trajectories.outcome import Difference, Outcome
 from gym_conformance.trajectories.reading_back import ReadBack
-from gym_conformance.trajectories.trajectory import Schedule, Trajectory, asks_another
+from gym_conformance.trajectories.trajectory import Schedule, Trajectory, asks_another, session_name
 from gym_conformance.trials.chance import beyond_chance
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
@@ -89,11 +89,6 @@ _CROWD_BYTES = 16 << 20
 def _crowd(knowledge: Knowledge) -> int:
     largest = max((len(json.dumps(row.data)) for row in knowledge.rows), default=1)
     return max(_LEAST, min(knowledge.sessions_in(_CROWD_SECONDS, at_most=_CROWD), _CROWD_BYTES // (2 * largest)))
-
-
-def session_name(turn: int) -> str:
-    """As a schedule's lines name its sessions."""
-    return chr(ord("A") + turn % 26)
 
 
 async def expect_isolated(trial: Trial, schedule: Schedule) -> None:

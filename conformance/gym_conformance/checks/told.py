@@ -7,13 +7,13 @@ import asyncio
 from random import Random
 
 from gym_conformance.checks.counted_ids import expect_none_found
-from gym_conformance.checks.isolation import FOUND_BY_ID, session_name
+from gym_conformance.checks.isolation import FOUND_BY_ID
 from gym_conformance.contract.endpoints import tool_path
 from gym_conformance.findings import Cause
 from gym_conformance.session.exchange import Exchange, reply_of
 from gym_conformance.trajectories.execute import opened
 from gym_conformance.trajectories.markers import any_marked_sessions, marked_sessions, markers, renewed
-from gym_conformance.trajectories.trajectory import Schedule, asks_another
+from gym_conformance.trajectories.trajectory import Schedule, asks_another, session_name
 from gym_conformance.trials.ending import Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.trials.property import property_check

@@ -208,7 +208,7 @@ class Schedule:
 
     def lines(self) -> list[str]:
         """The schedule in readable form, one step per line."""
-        names = [_letter(at) for at in range(len(self.trajectories))]
+        names = [session_name(at) for at in range(len(self.trajectories))]
         if self.concurrent:
             return [f"{names[at]} | {line}" for at, one in enumerate(self.trajectories) for line in _lines(one)]
         steps = [list(_lines(trajectory)) for trajectory in self.trajectories]
@@ -226,12 +226,13 @@ def _lines(trajectory: Trajectory) -> Iterator[str]:
 
 def _named(inner: dict[str, Any]) -> str:
     """A reference in words: `<lines.0.id of the reply to call 2>`."""
-    whose = f"{_letter(inner['session'])}'s " if isinstance(inner.get("session"), int) else ""
+    whose = f"{session_name(inner['session'])}'s " if isinstance(inner.get("session"), int) else ""
     path = ".".join(map(str, inner["path"]))
     return f"<{f'{path} of ' * bool(path)}the reply to {whose}call {inner['call'] + 1}>"
 
 
-def _letter(session: int) -> str:
+def session_name(session: int) -> str:
+    """As a schedule's lines name its sessions."""
     return chr(ord("A") + session % 26)
 
 
