@@ -207,9 +207,13 @@ async def suspected(trial: Trial, makers: Sequence[Maker], at_once: int, patienc
 
 
 async def expect_none(trial: Trial, suspicion: Suspicion) -> None:
-    """Raise a violation if the suspicion holds, chance excluded."""
+    """Raise a violation if the suspicion holds, chance excluded.
+
+    It is tried twice where it does not show at once: what sessions before the first trial left may look the same.
+    """
     trial.channel.exchanges.clear()  # of those before it, which did not hold
-    if await suspicion.tried(trial.channel) is None or not await suspicion.settle():
+    differs = await suspicion.tried(trial.channel) or await suspicion.tried(trial.channel)
+    if differs is None or not await suspicion.settle():
         return
     trial.channel.exchanges.clear()
     if found := await beyond_chance(trial, suspicion.tried, suspicion.control):
