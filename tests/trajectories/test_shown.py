@@ -22,3 +22,9 @@ def test_a_value_of_an_earlier_reply_is_told_in_words() -> None:
         'B | drop({"id": "<the reply to A\'s call 1>"})',
         'B | verify, after saying "7"',
     ]
+
+
+def test_a_value_of_a_call_that_was_dropped_is_told_as_what_is_sent_in_its_place() -> None:
+    drop = Call("drop", {"id": Reference(0, ("lines", 0, "id"), otherwise=7).as_json()})
+    short = Trajectory(_ROW, (Call("add", {}), drop)).without([0])
+    assert Schedule((short,)).lines() == ["seed_session(rows.jsonl:1)", 'drop({"id": 7})', "verify"]

@@ -224,8 +224,10 @@ def _lines(trajectory: Trajectory) -> Iterator[str]:
     yield "verify" if trajectory.answer == PLAIN_ANSWER else f"verify, after saying {json.dumps(trajectory.answer)}"
 
 
-def _named(inner: dict[str, Any]) -> str:
-    """A reference in words: `<lines.0.id of the reply to call 2>`."""
+def _named(inner: dict[str, Any]) -> Any:
+    """A reference in words: `<lines.0.id of the reply to call 2>`; the stand-in, which is sent, if that call is not made."""
+    if inner["call"] < 0:
+        return inner.get("otherwise")
     whose = f"{session_name(inner['session'])}'s " if isinstance(inner.get("session"), int) else ""
     path = ".".join(map(str, inner["path"]))
     return f"<{f'{path} of ' * bool(path)}the reply to {whose}call {inner['call'] + 1}>"
