@@ -41,6 +41,33 @@ def test_an_empty_object_for_a_reward_may_be_a_promise() -> None:
     assert "await" in failed.hint
 
 
+class AnswersUnknownPathsItself(ReferenceServer):
+    """The framework's own page for unknown paths sets no cookie."""
+
+    without: tuple[int, ...] = (404,)
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        reply = await super().dispatch(request)
+        others = tuple(pair for pair in reply.headers if pair[0] != "set-cookie")
+        return replace(reply, headers=others) if reply.status in self.without else reply
+
+
+class LosesItOnErrors(AnswersUnknownPathsItself):
+    without = (404, 422)
+
+
+@pytest.mark.parametrize(
+    ("server", "likely", "lost"),
+    [(AnswersUnknownPathsItself, "a path that it does not know", 1), (LosesItOnErrors, "SessionMiddleware", 2)],
+)
+def test_a_lost_cookie_is_laid_to_unknown_paths_only_where_no_other_reply_lacks_it(
+    server: type[ReferenceServer], likely: str, lost: int
+) -> None:
+    [failed] = found_by("cookie-sent-again", server())
+    assert likely in failed.hint
+    assert failed.actual.count(" -> 4") == lost
+
+
 class OpensAnotherOnRefusal(ReferenceServer):
     """Its page for errors begins a new session."""
 
