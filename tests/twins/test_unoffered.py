@@ -284,3 +284,40 @@ def test_true_is_no_wrong_number_where_1_is_refused_alike() -> None:
     rollouts = (rollout_of(rows[0], ("label", {"text": "fragile", "most": 9}, {"label": "fragile"}), reward=1.0),)
     [finding] = found_by("drift-argument-refused", Labels(), Dataset(rows, rollouts, len(rows)))
     assert finding.verdict is Verdict.PASS, finding.actual
+
+
+class Stroke(BaseModel):
+    """A key that is pressed while others are held."""
+
+    key: str
+    held: list[Literal["Shift", "Alt", "Meta"]] = []
+
+
+class Keyboard(ResourcesServer):
+    """Presses keys; it lacks those to hold that are not in `has`."""
+
+    def __init__(self, has: str = "Shift Alt Meta") -> None:
+        def press(strokes: list[Stroke]) -> dict[str, Any]:
+            return {"pressed": len(strokes)}
+
+        super().__init__("keyboard", tools=[press], verify=lambda: 0.0)
+        del self.handlers["GET", "/openapi.json"]
+        self.has = has.split()
+
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
+        match json_body(request):
+            case {"strokes": [{"key": str(), **rest}]} if isinstance(held := rest.get("held", []), list):
+                if unknown := [each for each in held if each not in self.has]:
+                    raise HttpRefusal(422, f"unknown modifier {unknown[0]}")
+                return HttpReply.json({"pressed": 1})
+        raise HttpRefusal(422, "strokes must be a list of {key, held}")
+
+
+@pytest.mark.parametrize(("has", "verdict"), [("Shift Alt", Verdict.FAIL), ("Shift Alt Meta", Verdict.PASS)])
+def test_a_member_within_a_list_in_a_lists_objects_is_told(has: str, verdict: Verdict) -> None:
+    rows = rows_of(Keyboard()).rows
+    call = ("press", {"strokes": [{"key": "Tab", "held": ["Shift"]}]}, {"pressed": 1})
+    rollouts = tuple(rollout_of(row, call, reward=1.0) for row in rows)
+    [finding] = found_by("drift-argument-refused", Keyboard(has), Dataset(rows, rollouts, len(rows)))
+    assert finding.verdict is verdict, finding.actual
+    assert finding.expected.startswith("strokes.held of press") is (verdict is Verdict.FAIL)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import islice
 from typing import Any, Final
 
@@ -45,6 +45,9 @@ _MOST_LONG: Final = frozenset({"maxLength", "maxItems"})
 #: Keywords of a value within an object or a list that is varied, and where a list holds no objects, the key of its value.
 _SPEAK: Final = _LEAST | SAYS_MOST | {"anyOf", "oneOf"}
 _ITEM: Final = "[]"
+
+#: How deep within an argument values are varied: a schema may hold itself.
+_LEVELS: Final = 3
 
 #: Keywords whose schemas say nothing of the value itself, but of what is within it.
 _PARTS: Final = frozenset({"properties", "patternProperties", "additionalProperties", "items", "prefixItems"})
@@ -284,15 +287,24 @@ class _Within(Place):
     outer: str = ""
     whole: dict[str, Any] = field(default_factory=dict)
     listed: bool = False
+    around: "_Within | None" = None
+
+    def held(self, arguments: Any) -> Any:
+        """The value of the argument that holds this object."""
+        return ([arguments.get(_ITEM, arguments)] if arguments else []) if self.listed else arguments
 
     def put(self, arguments: Any) -> dict[str, Any]:
         """The whole call."""
-        items = [arguments.get(_ITEM, arguments)] if arguments else []
-        return {**self.whole, self.outer: items if self.listed else arguments}
+        call = {**self.whole, self.outer: self.held(arguments)}
+        return self.around.put(call) if self.around else call
 
     async def ask(self, arguments: Any, row: Row | None = None) -> tuple[Any, Reply]:
         sent, reply = await super().ask(self.put(arguments), row)
-        return self.found_in(sent[self.outer]), reply
+        return self.taken_from(sent), reply
+
+    def taken_from(self, sent: Any) -> dict[str, Any]:
+        """The object in the whole call."""
+        return self.found_in((self.around.taken_from(sent) if self.around else sent)[self.outer])
 
     def found_in(self, value: Any) -> dict[str, Any]:
         """The object in an argument."""
@@ -300,7 +312,7 @@ class _Within(Place):
         return inner if isinstance(inner, dict) else {_ITEM: inner} if self.listed and inner is not None else {}
 
 
-async def refused_within(argument: "Argument") -> RefusedCall | None:
+async def refused_within(argument: "Argument", levels: int = _LEVELS) -> RefusedCall | None:
     """The same of what an object or a list holds that is an argument: members of enums, bounds of numbers, other types."""
     document = Document(argument.node)
     listed = isinstance(argument.node, dict) and "items" in argument.node
@@ -308,17 +320,19 @@ async def refused_within(argument: "Argument") -> RefusedCall | None:
     inside = properties_of(node) or ({_ITEM: node} if listed else {})
 
     def within(place: Place) -> _Within:
-        others = {name: value for name, value in vars(place).items() if name != "base"}
-        empty = _Within(**others, base={}, outer=argument.name, whole=place.base, listed=listed)
+        own = {each.name: getattr(place, each.name) for each in fields(Place) if each.name != "base"}
+        around = place if isinstance(place, _Within) else None
+        empty = _Within(**own, base={}, outer=argument.name, whole=place.base, listed=listed, around=around)
         return replace(empty, base=empty.found_in(place.base.get(argument.name)))
 
     place = within(argument.place)
     elsewhere = {row: within(place) for row, place in argument.elsewhere.items()}
-    for name, each in inside.items():
+    for name, each in inside.items() if levels else ():
         given = [one for one in map(within, argument.given) if name in one.base and not is_linked(one.base[name])]
         inner = Argument(place, elsewhere, name, document.alone(document.resolve(each)), given)
         speaks = inner.closed or not _SPEAK.isdisjoint(inner.node if isinstance(inner.node, dict) else ())
-        if speaks and (found := await inner.refused()):
-            call, _ = await argument.place.ask_with(argument.name, place.put(found.call)[argument.name])
-            return replace(found, argument=f"{argument.name}.{name}".removesuffix(f".{_ITEM}"), call=call)
+        found = (await inner.refused() if speaks else None) or await refused_within(inner, levels - 1)
+        if found is not None:
+            call, _ = await argument.place.ask_with(argument.name, place.held(found.call))
+            return replace(found, argument=f"{argument.name}.{found.argument}".removesuffix(f".{_ITEM}"), call=call)
     return None
