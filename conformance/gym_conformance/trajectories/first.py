@@ -27,7 +27,7 @@ from gym_conformance.trajectories.trajectory import (
     resolve,
     stand_in,
 )
-from gym_schemas import NoValue, admits, boundary_values, minimal, properties_of, whole
+from gym_schemas import NoValue, Schema, admits, boundary_values, minimal, properties_of, whole
 
 #: Known trajectories that the properties of one session use.
 _KNOWN = 4
@@ -155,14 +155,22 @@ def _varied(knowledge: Knowledge, tool: Tool) -> Iterator[Trajectory]:
         if at is None or at >= _BEFORE or not properties:
             continue
         base = trajectory.calls[at].arguments
-        varied = [
-            {**base, key: whole(value)}
-            for key, schema in properties.items()
-            for value in islice(boundary_values(schema), _VARIED)
-        ]
-        allowed = [Call(tool.name, each) for each in varied if admits(tool.parameters, resolve(each, []))]
-        yield replace(trajectory, calls=(*trajectory.calls[:at], *allowed[: 2 * _BOUNDS]))
+        varied = (
+            {**base, key: value} for key, schema in properties.items() for value in _at_bounds(schema, base.get(key))
+        )
+        allowed = (Call(tool.name, each) for each in varied if admits(tool.parameters, resolve(each, [])))
+        yield replace(trajectory, calls=(*trajectory.calls[:at], *islice(allowed, 3 * _BOUNDS)))
         return
+
+
+def _at_bounds(schema: Schema, known: Any) -> Iterator[Any]:
+    """Boundary values of a schema, and the known value with each value within it at its bounds, one at a time."""
+    yield from map(whole, islice(boundary_values(schema), _VARIED))
+    if isinstance(known, list) and known and isinstance(schema, dict) and "items" in schema:
+        yield from ([inner, *known[1:]] for inner in _at_bounds(schema["items"], known[0]))
+    elif isinstance(known, dict) and not is_reference(known):
+        for key, each in properties_of(schema).items():
+            yield from ({**known, key: inner} for inner in _at_bounds(each, known.get(key)))
 
 
 def known_disturbed(knowledge: Knowledge) -> list[Schedule]:
