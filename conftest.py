@@ -18,7 +18,7 @@ from tests.nested.warm_pytest import WarmPytest
 vars(default)["create_ssl_context"] = cache(httpx.create_ssl_context)
 
 #: Markers of what takes long.
-LONG = ("hostile", "load", "ray", "twins")
+LONG = ("corpus", "hostile", "load", "ray", "twins")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

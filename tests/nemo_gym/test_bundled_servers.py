@@ -24,9 +24,8 @@ pytestmark = pytest.mark.nemo_gym
 #: A few trajectories of each property: enough to see a false alarm.
 SOME = Profile("bundled", 8, 0.2, derandomize=True)
 
-#: Servers with so many tools that all checks take minutes, and what they are judged by here, which asks each tool no more
-#: than a few times: `tox -e sweep-0.4.0` has the rest.
-LARGE = {"workplace_assistant": re.compile("drift-(?!argument-refused|default)|tool-(?!reply-text|routed)")}
+#: Servers of a kind that others show as well, or with so many tools that all checks take minutes: with `-m corpus` alone.
+SOMETIMES = {"workplace_assistant", "mcqa", "structured_outputs"}
 
 #: Isolation takes half of a run, and is judged here where sessions keep something: the sweep has the others.
 STATEFUL, OTHERWISE = {"example_session_state_mgmt"}, re.compile("(?!isolation-)")
@@ -52,13 +51,14 @@ def listed(name: str, kind: str) -> set[tuple[str, str]]:
     return {(check, verdict) for server, check, verdict in FINDINGS if server in {name, *everywhere}}
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.corpus] if name in SOMETIMES else []) for name in KINDS]
+)
 def test_findings_are_those_that_were_read(name: str, real_server: Callable[[str], RealServer]) -> None:
     assert version("nemo-gym") == "0.4.0", "the table is for this version"
     server = real_server(name)
     with Run(server.url, Options(timeout=20, profile=SOME), load([server.rows])) as run:
-        judging = LARGE.get(name, OTHERWISE)
-        checks = [check for check in CHECKS if name in STATEFUL or judging.match(check.id)]
+        checks = [check for check in CHECKS if name in STATEFUL or OTHERWISE.match(check.id)]
         findings = [finding for check in checks for finding in run.judge(check)]
         kind = run.target()["kind"]
     found = {(f.check, f.verdict.value) for f in findings if f.told}

@@ -151,6 +151,7 @@ class EndsADriver(ReferenceServer):
         return await super().score(session_id, row, response)
 
 
+@pytest.mark.ray
 def test_a_load_is_driven_from_all_nodes(pytester: pytest.Pytester, cluster: str) -> None:
     """What came of one whose process dies is missing, and no finding."""
     with _node(pytester.path / "second.log", f"--address={cluster}", "--num-cpus=1") as second:

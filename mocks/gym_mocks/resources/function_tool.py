@@ -1,6 +1,7 @@
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, get_type_hints
 
 from pydantic import BaseModel, create_model
@@ -33,8 +34,9 @@ class FunctionTool:
     takes_state: bool
 
     @classmethod
+    @lru_cache(maxsize=256)
     def of(cls, function: Callable[..., Any]) -> "FunctionTool":
-        """The tool of a function.
+        """The tool of a function, made once for all servers that have it.
 
         Raises:
             TypeError: a parameter has no type, or is of a kind that JSON arguments cannot fill.

@@ -1,5 +1,7 @@
 from collections.abc import Iterable
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, get_args
 
 from pydantic import BaseModel
@@ -12,11 +14,19 @@ class Operation:
     name: str
     summary: str
     body: Any
-    result: Any = Any
+    result: Any = field(default=Any, hash=False)  # a type's annotations need not be hashable
 
 
 def document(title: str, operations: Iterable[Operation]) -> dict[str, Any]:
-    """The OpenAPI document of a server, as the installed FastAPI writes it for these routes."""
+    """The OpenAPI document of a server, as the installed FastAPI writes it for these routes.
+
+    It takes a tenth of a second, so servers of one kind have it written once.
+    """
+    return deepcopy(_written(title, tuple(operations)))
+
+
+@lru_cache(maxsize=64)
+def _written(title: str, operations: tuple[Operation, ...]) -> dict[str, Any]:
     from fastapi import FastAPI  # noqa: PLC0415 - a gym that nobody asks for a document starts without it
 
     app = FastAPI(title=title, version="0.1.0")

@@ -4,7 +4,7 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from secrets import token_hex
 from typing import Any, get_type_hints
 
@@ -98,9 +98,7 @@ class ResourcesServer(App):
         self._verify = verify
         self._verify_takes = tuple(inspect.signature(verify).parameters)
         self._seed_model = _seed_model(state)
-        self._verify_model = create_model(
-            "VerifyRequest", __base__=get_type_hints(verify).get("row", TaskRow), response=(PolicyResponse, ...)
-        )
+        self._verify_model = _verify_model(get_type_hints(verify).get("row", TaskRow))
         super().__init__(
             {
                 ("GET", "/"): live,
@@ -212,6 +210,12 @@ class ResourcesServer(App):
 
     async def _aggregate_metrics(self, request: HttpRequest) -> HttpReply:
         return HttpReply.json(aggregate(validated(AggregateMetricsRequest, json_body(request)).verify_responses))
+
+
+@lru_cache(maxsize=64)
+def _verify_model(row: type[TaskRow]) -> type[TaskRow]:
+    """The model of what is verified: a row, and the policy's response."""
+    return create_model("VerifyRequest", __base__=row, response=(PolicyResponse, ...))
 
 
 def _seed_model(state: Callable[..., Any]) -> type[BaseModel] | None:
