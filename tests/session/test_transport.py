@@ -9,6 +9,7 @@ import itertools
 import socket
 import struct
 import time
+from asyncio import trsock
 from typing import TYPE_CHECKING
 
 import httpx
@@ -285,3 +286,17 @@ async def test_ipv6() -> None:
             pytest.skip("this machine has no IPv6 loopback")
     async with served(says(HELLO), "::1") as url, Transport(url, deadline=MARGIN) as transport:
         assert (await ask(transport)).text == "hello"
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_QUICKACK"), reason="the kernel acknowledges when it likes")
+@pytest.mark.parametrize(("pieces", "asked"), [((HELLO,), 0), ((HELLO[:-5], b"hello"), 1)])
+@in_loop
+async def test_what_is_not_all_is_acknowledged_at_once(
+    pieces: tuple[bytes, ...], asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that writes head and body apart may wait for that, which the kernel would put off by 40 ms."""
+    options: list[tuple[int, ...]] = []
+    monkeypatch.setattr(trsock.TransportSocket, "setsockopt", lambda _, *option: options.append(option))
+    async with served(says(*pieces, then="go on", every=0.05)) as url, Transport(url, deadline=10.0) as transport:
+        assert (await ask(transport)).body == b"hello"
+    assert options.count((socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)) == asked

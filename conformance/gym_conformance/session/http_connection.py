@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import select
+import socket
 import ssl
 from typing import TYPE_CHECKING, Final, cast
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 #: Bytes to read at once.
 READ: Final = 1 << 18
+
+#: What acknowledges at once what has come; Linux has it.
+_ACKNOWLEDGE: Final[int | None] = getattr(socket, "TCP_QUICKACK", None)
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -92,7 +96,8 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the transport (asyncio)."""
         self._transport = cast("asyncio.Transport", transport)
-        self._readable.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
+        self._socket = cast("socket.socket", transport.get_extra_info("socket"))
+        self._readable.register(self._socket.fileno(), select.POLLIN)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio passes it
         """The buffer to read into (asyncio)."""
@@ -107,6 +112,16 @@ class Connection(asyncio.BufferedProtocol):
         if not self._outcome.done():
             self._taken += nbytes
             self._intake.take(self, nbytes)
+            self._acknowledge()
+
+    def _acknowledge(self) -> None:
+        """Let the rest of the reply come: a server that writes head and body apart may wait for the head's acknowledgement.
+
+        The kernel puts that off by 40 ms, in the hope to send it with the next request (Nagle's algorithm, RFC 1122
+        4.2.3.2).
+        """
+        if _ACKNOWLEDGE is not None and not self._transport.is_closing():
+            self._socket.setsockopt(socket.IPPROTO_TCP, _ACKNOWLEDGE, 1)
 
     def wait(self) -> None:
         """Pause reading; this stops the deadline, too, since the delay is not the server's."""
