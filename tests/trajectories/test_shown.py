@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from gym_conformance.contract.dataset_rows import Call, Row, Source
-from gym_conformance.trajectories.trajectory import Reference, Schedule, Trajectory
+from gym_conformance.trajectories.trajectory import Reference, Schedule, Trajectory, asks_another
 
 _ROW = Row({"responses_create_params": {"input": "x"}}, Source(Path("rows.jsonl"), 1))
 
@@ -28,3 +28,9 @@ def test_a_value_of_a_call_that_was_dropped_is_told_as_what_is_sent_in_its_place
     drop = Call("drop", {"id": Reference(0, ("lines", 0, "id"), otherwise=7).as_json()})
     short = Trajectory(_ROW, (Call("add", {}), drop)).without([0])
     assert Schedule((short,)).lines() == ["seed_session(rows.jsonl:1)", 'drop({"id": 7})', "verify"]
+
+
+def test_a_value_of_another_sessions_call_that_was_dropped_asks_for_none_of_its() -> None:
+    asking = Trajectory(_ROW, (Call("drop", {"ids": [Reference(0, ("id",), session=1, otherwise=7).as_json()]}),))
+    assert asks_another(asking.calls[0].arguments)
+    assert not asks_another(asking.with_renumbered(1, {}).calls[0].arguments)

@@ -318,6 +318,24 @@ def test_a_world_that_is_not_at_rest_keeps_what_was_written(world: str) -> None:
     assert finding.verdict is Verdict.PASS, finding.actual
 
 
+class SlowWhereKept(FallsWithTheTime):
+    """A connection that is kept answers 40 ms late, as where small packets wait for an acknowledgement."""
+
+    def __init__(self) -> None:
+        super().__init__(haste=0.06)
+        self.met: set[Any] = set()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await asyncio.sleep(0.04 * (scope.get("client") in self.met))
+        self.met.add(scope.get("client"))
+        await super().__call__(scope, receive, send)
+
+
+def test_a_reward_that_falls_with_the_time_is_the_same_for_clients_that_are_faster() -> None:
+    [finding] = found_by("isolation-two-clients", SlowWhereKept())
+    assert finding.verdict is Verdict.PASS, finding.actual
+
+
 @pytest.mark.parametrize("world", LIVELY)
 def test_a_world_that_goes_on_is_complete(world: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readiness, "PAUSES", (0.3, 0.4, 0.6, 0.8))

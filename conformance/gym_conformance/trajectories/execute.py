@@ -91,6 +91,10 @@ class TrajectoryRun:
         """The outcome so far."""
         return Outcome(tuple(self.steps), tuple(self.began))
 
+    async def wait(self, apart: float) -> None:
+        """Wait until so many seconds after the last step began."""
+        await asyncio.sleep(max(0.0, self.began[-1] + apart - time.monotonic()))
+
     async def _run(self) -> AsyncIterator[None]:
         # A seed's reply contains tokens and ids by design (the mcp block), so only its status is part of the outcome.
         self.began.append(time.monotonic())
@@ -199,7 +203,7 @@ async def run(
     rollout = TrajectoryRun(gym, channel, trajectory, habit)
     for before, after in pairwise(began):
         await rollout.step()
-        await asyncio.sleep(max(0.0, rollout.began[-1] + after - before - time.monotonic()))
+        await rollout.wait(after - before)
     outcome = await rollout.finish()
     await rollout.session.close()
     return outcome

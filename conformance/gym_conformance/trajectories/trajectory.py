@@ -327,8 +327,10 @@ def needs_from(arguments: Any, call: int) -> bool:
 
 
 def asks_another(arguments: Any) -> bool:
-    """Whether the arguments refer to a value returned to another session of the schedule."""
-    return any(way[-2:] == (REPLY, "session") for _, way in scalars(arguments))
+    """Whether the arguments refer to a value returned to another session of the schedule, by a call that is made."""
+    places = [(way[:-1], way[-1], value) for value, way in scalars(arguments) if way[-2:-1] == (REPLY,)]
+    made = {place for place, key, value in places if key == "call" and value >= 0}
+    return any(key == "session" and place in made for place, key, _ in places)
 
 
 def of_first(arguments: Any) -> Any:
