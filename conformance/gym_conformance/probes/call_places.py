@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from gym_conformance.contract.dataset_rows import Call, Row
+from gym_conformance.grouping import grouped
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.probes.asking import opened
 from gym_conformance.session.channel import Channel
@@ -53,25 +55,27 @@ class Place:
 
 
 def recorded_places(gym: Gym, channel: Channel, tool: str, returned: str = "") -> list[Place]:
-    """The first recorded call of the tool in each rollout, the earliest first, without duplicates.
+    """Recorded calls of the tool, the earliest first, without duplicates; each that gives other arguments before the rest.
 
-    If `returned` names an argument, the first call whose value for it occurred in an earlier output, as a cursor does.
+    If `returned` names an argument, the first call of a rollout whose value for it occurred in an earlier output, as a cursor does.
     """
     found: dict[str, Place] = {}
     for row, rollouts in gym.recorded.items():
         for rollout in rollouts:
             calls = followed(row, rollout).calls[:_BEFORE]
             played = rollout.played[: len(calls)]
-            own = (at for at, (call, _) in enumerate(played) if call.name == tool)
-            at = next(
-                (at for at in own if not returned or _was_returned(played[at][0].arguments.get(returned), played[:at])),
-                None,
-            )
-            if at is not None:
+            own = [at for at, (call, _) in enumerate(played) if call.name == tool]
+            if returned:
+                told = (at for at in own if _was_returned(played[at][0].arguments.get(returned), played[:at]))
+                own = list(islice(told, 1))
+            for at in own:
                 base, output = calls[at].arguments, played[at][1]
                 place = Place(gym, channel, tool, row, base, calls[:at], str(rollout), output)
                 found.setdefault(repr(played[at][0].arguments), place)
-    return sorted(found.values(), key=lambda each: len(each.before))[:_PLACES]
+    earliest = sorted(found.values(), key=lambda each: len(each.before))
+    kinds = grouped(lambda each: frozenset(each.base), earliest)
+    first = [several[0] for several in kinds.values()]
+    return [*first, *(each for several in kinds.values() for each in several[1:])][:_PLACES]
 
 
 def _was_returned(value: Any, before: Sequence[tuple[Call, Any]]) -> bool:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from itertools import islice
@@ -14,6 +14,7 @@ from gym_conformance.drift.wording import short
 from gym_conformance.probes.call_places import Place
 from gym_conformance.probes.lacking import asked_for
 from gym_conformance.probes.refused_call import FIXES, STRANGE_VALUES, RefusedCall, is_no_such_text
+from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Reply
 from gym_conformance.session.likeness import Answer, alike
 from gym_conformance.session.refusals import says_no, says_yes
@@ -21,6 +22,9 @@ from gym_schemas import Acceptance, Schema, Way, boundary_values, mapped, name_o
 
 #: The most conclusive ones for a recorded call, with a number far out of bounds.
 _WRONG_IN_PLACE: Final[tuple[Any, ...]] = (*STRANGE_VALUES[:2], -987654321)
+
+#: Seconds before each request of a call that may be refused for coming too early: after a seed that goes on after its reply.
+_PAUSE: Final = 0.2
 
 
 async def refused_in_place(
@@ -37,7 +41,11 @@ async def refused_in_place(
     like = [wrong for wrong in wrongs if wrong.refused_like(reply)]
     # a call refused for another reason, such as a day that has passed, is refused alike whatever else is wrong with it
     telling = (wrong for wrong in like if len(like) == len(wrongs) or wrong.named_in(reply))
-    if found := next(telling, None) or await _wrong_within(place, acceptance, call, reply):
+    found = next(telling, None) or await _wrong_within(place, acceptance, call, reply)
+    slowly = replace(place, channel=Channel(place.gym.endpoint, pause=_PAUSE))
+    if found and says_yes((await slowly.ask(place.base))[1]):
+        return None  # it is refused in haste alone, whatever its arguments are
+    if found:
         was = f"recorded in {place.recorded} with the output {short(place.output)}"
         because = f"{was}; {short(found.call)}, which is surely wrong, is answered alike"
         fix = await _find_fix(place, nodes, reply)

@@ -312,11 +312,19 @@ class _Within(Place):
         return inner if isinstance(inner, dict) else {_ITEM: inner} if self.listed and inner is not None else {}
 
 
+def _not_null(document: Document, node: Schema) -> Schema:
+    """What a value is where it is not null, if there is but one such thing."""
+    node = document.resolve(node)
+    others = [each for each in node.get("anyOf", ()) if each != {"type": "null"}] if isinstance(node, dict) else []
+    return document.resolve(others[0]) if len(others) == 1 else node
+
+
 async def refused_within(argument: "Argument", levels: int = _LEVELS) -> RefusedCall | None:
     """The same of what an object or a list holds that is an argument: members of enums, bounds of numbers, other types."""
     document = Document(argument.node)
-    listed = isinstance(argument.node, dict) and "items" in argument.node
-    node = document.resolve(argument.node["items"]) if listed else argument.node
+    node = _not_null(document, argument.node)
+    listed = isinstance(node, dict) and "items" in node
+    node = _not_null(document, node["items"]) if listed else node
     inside = properties_of(node) or ({_ITEM: node} if listed else {})
 
     def within(place: Place) -> _Within:
@@ -330,7 +338,8 @@ async def refused_within(argument: "Argument", levels: int = _LEVELS) -> Refused
     for name, each in inside.items() if levels else ():
         given = [one for one in map(within, argument.given) if name in one.base and not is_linked(one.base[name])]
         inner = Argument(place, elsewhere, name, document.alone(document.resolve(each)), given)
-        speaks = inner.closed or not _SPEAK.isdisjoint(inner.node if isinstance(inner.node, dict) else ())
+        said = inner.node if isinstance(inner.node, dict) else {}
+        speaks = inner.closed or said.get("type") in ("integer", "number") or not _SPEAK.isdisjoint(said)
         found = (await inner.refused() if speaks else None) or await refused_within(inner, levels - 1)
         if found is not None:
             call, _ = await argument.place.ask_with(argument.name, place.held(found.call))

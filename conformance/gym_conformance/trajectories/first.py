@@ -206,15 +206,24 @@ def _with_one_spoilt(trajectory: Trajectory) -> Iterator[Trajectory]:
     last = {call.name: at for at, call in enumerate(trajectory.calls) if not is_read(call.name)}
     for name, at in last.items():
         parameters, base = trajectory.row.parameters_of(name), trajectory.calls[at].arguments
-        spoilt = []
+        spoilt = list[Call]()
         for key, schema in properties_of(parameters).items():
-            values = [base.get(key), *map(whole, islice(boundary_values(schema), _VARIED))]
-            right = next((value for value in values if isinstance(value, list) and value), None)
-            arguments = {**base, key: [*right, STRANGE] if right else STRANGE}
-            if not admits(parameters, resolve(arguments, [])):
-                spoilt.append(Call(name, arguments))
+            wrong = ({**base, key: value} for value in _spoilt(schema, base.get(key)))
+            spoilt += [Call(name, each) for each in wrong if not admits(parameters, resolve(each, []))]
         if spoilt:
             yield from (reading_again(trajectory).with_noise(place, *spoilt) for place in (at, at + 1))
+
+
+def _spoilt(schema: Schema, known: Any) -> Iterator[Any]:
+    """A wrong value, in a list after right ones, one of them new; then the known value with each value within it spoilt."""
+    values = [known, *map(whole, islice(boundary_values(schema), _VARIED))]
+    right = next((value for value in values if isinstance(value, list) and value), [])
+    members = boundary_values(schema["items"]) if right and isinstance(schema, dict) and "items" in schema else ()
+    new = [each for each in map(whole, islice(members, 2 * _VARIED)) if each not in right][:1]
+    yield [*right, *new, STRANGE] if right else STRANGE
+    if isinstance(known, dict) and not is_reference(known):
+        for key, each in properties_of(schema).items():
+            yield from ({**known, key: inner} for inner in _spoilt(each, known.get(key)))
 
 
 def _with_crossed(trajectory: Trajectory) -> Iterator[Trajectory]:
