@@ -10,6 +10,7 @@ import pytest
 from gym_mocks.reference import DATA
 from gym_mocks.wire.client import ASGIApp
 from tests.plugin.apps import read_report
+from tests.twins.innocent import WithoutDocument
 from tests.twins.properties import CurrentSession, OneCountForAll, OneStore, RefusesNull
 
 pytest_plugins = ["pytester"]
@@ -32,6 +33,19 @@ def test_what_failed_is_tried_again_and_alone(pytester: pytest.Pytester, serving
     again = pytester.runpytest_subprocess("--gym-url", url, "--gym-replay", str(file), timeout=60)
     again.assert_outcomes(failed=1)
     again.stdout.fnmatch_lines(["*expected*list_stock takes what its definition*", '*list_stock({"category": null})'])
+
+
+class OneStoreWithoutDocument(OneStore, WithoutDocument):
+    """Nothing but its rows' tools tells what kind of server it is."""
+
+
+def test_a_server_that_publishes_nothing_is_known_by_the_rows_of_the_schedule(
+    pytester: pytest.Pytester, serving: Serving
+) -> None:
+    url = serving(OneStoreWithoutDocument())
+    _, file = _failing(pytester, url, "gym/isolation::isolation-interleaved", "--gym-profile=ci")
+    again = pytester.runpytest_subprocess("--gym-url", url, "--gym-replay", str(file), timeout=60)
+    again.assert_outcomes(failed=1)
 
 
 def test_a_mended_server_passes_the_replay(pytester: pytest.Pytester, serving: Serving, gym: str) -> None:

@@ -136,7 +136,7 @@ class Run:
         return gym.tools_now
 
     async def _run(self, check: Check, schedule: Schedule | None) -> list[Finding]:
-        judge = await self._ready()
+        judge = await self._ready(schedule)
         work = judge.replay(check, schedule) if schedule else judge.judge(check)
         if self.progress is None:
             return await work
@@ -144,13 +144,15 @@ class Run:
             check.id, lambda: (judge.bench.tried.trials, judge.gym.endpoint.requests), work
         )
 
-    async def _ready(self) -> Judge:
-        """The judge; the first call recognises the kind of server."""
+    async def _ready(self, schedule: Schedule | None = None) -> Judge:
+        """The judge; the first call recognises the kind of server, without any rows by those of the schedule."""
         if self._judge is None:
             endpoint = make_endpoint(self.url, self.options, self.secrets)
             data = self.dataset
-            known = {"declared": data.definitions, "agents": executing_agents(data.rows), "lock": self.lock}
-            gym = await recognise(endpoint, data.rows, data.rollouts, self.options.contract, **known)
+            replayed = schedule.trajectories if schedule else ()
+            rows = data.rows or tuple(dict.fromkeys(each.row for each in replayed))
+            known = {"declared": data.definitions, "agents": executing_agents(rows), "lock": self.lock}
+            gym = await recognise(endpoint, rows, data.rollouts, self.options.contract, **known)
             given = self.options
             plan = given.row_plan(data.files)
             settings = Settings(given.search, given.pid, self.first_look, given.load, given.oracle, plan, self.drivers)
