@@ -54,7 +54,7 @@ async def wants_credentials(_scope: Message, _receive: Receive, send: Send) -> N
 @http_only
 async def html(_scope: Message, _receive: Receive, send: Send) -> None:
     """A web site."""
-    await reply(send, 200, "text/html", b"<!DOCTYPE html><html>" + b"<p>Welcome!</p>" * 10_000 + b"</html>")
+    await reply(send, 200, "text/html", b"<!DOCTYPE html><html>" + b"<p>Welcome!</p>" * 1_000 + b"</html>")
 
 
 @http_only
