@@ -1,4 +1,4 @@
-"""Groups values by a key: all values of each key, the distinct ones, or the first."""
+"""Groups values by a key: all values of each key, the distinct ones, or the first; or puts the first of each before the rest."""
 
 from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
@@ -26,3 +26,9 @@ def distinct(pairs: Iterable[tuple[K, T]], identity: Callable[[T], Hashable] | N
 def first_of_each(kind: Callable[[T], K], values: Iterable[T]) -> dict[K, T]:
     """The first value by key, in the order of the values."""
     return {key: several[0] for key, several in grouped(kind, values).items()}
+
+
+def each_kind_first(kind: Callable[[T], Hashable], values: Iterable[T]) -> list[T]:
+    """The first value of each key, in their order, and then the others, key by key."""
+    kinds = grouped(kind, values).values()
+    return [*(several[0] for several in kinds), *(value for several in kinds for value in several[1:])]

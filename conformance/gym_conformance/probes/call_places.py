@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any
 
 from gym_conformance.contract.dataset_rows import Call, Row
-from gym_conformance.grouping import grouped
+from gym_conformance.grouping import each_kind_first
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.probes.asking import opened
 from gym_conformance.session.channel import Channel
@@ -73,9 +73,7 @@ def recorded_places(gym: Gym, channel: Channel, tool: str, returned: str = "") -
                 place = Place(gym, channel, tool, row, base, calls[:at], str(rollout), output)
                 found.setdefault(repr(played[at][0].arguments), place)
     earliest = sorted(found.values(), key=lambda each: len(each.before))
-    kinds = grouped(lambda each: frozenset(each.base), earliest)
-    first = [several[0] for several in kinds.values()]
-    return [*first, *(each for several in kinds.values() for each in several[1:])][:_PLACES]
+    return each_kind_first(lambda each: frozenset(each.base), earliest)[:_PLACES]
 
 
 def _was_returned(value: Any, before: Sequence[tuple[Call, Any]]) -> bool:

@@ -42,10 +42,10 @@ async def refused_in_place(
     # a call refused for another reason, such as a day that has passed, is refused alike whatever else is wrong with it
     telling = (wrong for wrong in like if len(like) == len(wrongs) or wrong.named_in(reply))
     found = next(telling, None) or await _wrong_within(place, acceptance, call, reply)
-    slowly = replace(place, channel=Channel(place.gym.endpoint, pause=_PAUSE))
-    if found and says_yes((await slowly.ask(place.base))[1]):
-        return None  # it is refused in haste alone, whatever its arguments are
     if found:
+        slowly = replace(place, channel=Channel(place.gym.endpoint, pause=_PAUSE))
+        if says_yes((await slowly.ask(place.base))[1]):
+            return None  # it is refused in haste alone, whatever its arguments are
         was = f"recorded in {place.recorded} with the output {short(place.output)}"
         because = f"{was}; {short(found.call)}, which is surely wrong, is answered alike"
         fix = await _find_fix(place, nodes, reply)

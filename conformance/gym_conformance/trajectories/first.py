@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from gym_conformance.contract.dataset_rows import Call, Row, Tool
-from gym_conformance.grouping import first_of_each, grouped
+from gym_conformance.grouping import each_kind_first, first_of_each, grouped
 from gym_conformance.trajectories.crossing import crossed, with_crossed
 from gym_conformance.trajectories.damage import damaged
 from gym_conformance.trajectories.generate import Knowledge, crowded_by, is_read, reads_in, references, writes_in
@@ -151,13 +151,10 @@ def _varied(knowledge: Knowledge, tool: Tool) -> Iterator[Trajectory]:
     """The first known trajectory up to its call of the tool, followed by that call with each argument at its bounds."""
     for trajectory in knowledge.known_trajectories:
         at = next((at for at, call in enumerate(trajectory.calls) if call.name == tool.name), None)
-        properties = properties_of(tool.parameters)
-        if at is None or at >= _BEFORE or not properties:
+        if at is None or at >= _BEFORE or not properties_of(tool.parameters):
             continue
         base = trajectory.calls[at].arguments
-        varied = (
-            {**base, key: value} for key, schema in properties.items() for value in _at_bounds(schema, base.get(key))
-        )
+        varied = _one_by_one(_at_bounds, tool.parameters, base)
         allowed = (Call(tool.name, each) for each in varied if admits(tool.parameters, resolve(each, [])))
         yield replace(trajectory, calls=(*trajectory.calls[:at], *islice(allowed, 3 * _BOUNDS)))
         return
@@ -169,8 +166,15 @@ def _at_bounds(schema: Schema, known: Any) -> Iterator[Any]:
     if isinstance(known, list) and known and isinstance(schema, dict) and "items" in schema:
         yield from ([inner, *known[1:]] for inner in _at_bounds(schema["items"], known[0]))
     elif isinstance(known, dict) and not is_reference(known):
-        for key, each in properties_of(schema).items():
-            yield from ({**known, key: inner} for inner in _at_bounds(each, known.get(key)))
+        yield from _one_by_one(_at_bounds, schema, known)
+
+
+def _one_by_one(
+    make: Callable[[Schema, Any], Iterator[Any]], schema: Schema, known: dict[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """The known object with each of its properties as it is made from the property's schema and its known value."""
+    for key, each in properties_of(schema).items():
+        yield from ({**known, key: value} for value in make(each, known.get(key)))
 
 
 def known_disturbed(knowledge: Knowledge) -> list[Schedule]:
@@ -193,8 +197,7 @@ def known_disturbed(knowledge: Knowledge) -> list[Schedule]:
 
 def _of_many_kinds(trajectories: Iterable[Trajectory]) -> list[Trajectory]:
     """Reorder trajectories so that each new sequence of tools comes first."""
-    kinds = grouped(lambda one: tuple(call.name for call in one.calls), trajectories)
-    return [*(several[0] for several in kinds.values()), *(one for several in kinds.values() for one in several[1:])]
+    return each_kind_first(lambda one: tuple(call.name for call in one.calls), trajectories)
 
 
 def _with_one_spoilt(trajectory: Trajectory) -> Iterator[Trajectory]:
@@ -206,10 +209,8 @@ def _with_one_spoilt(trajectory: Trajectory) -> Iterator[Trajectory]:
     last = {call.name: at for at, call in enumerate(trajectory.calls) if not is_read(call.name)}
     for name, at in last.items():
         parameters, base = trajectory.row.parameters_of(name), trajectory.calls[at].arguments
-        spoilt = list[Call]()
-        for key, schema in properties_of(parameters).items():
-            wrong = ({**base, key: value} for value in _spoilt(schema, base.get(key)))
-            spoilt += [Call(name, each) for each in wrong if not admits(parameters, resolve(each, []))]
+        wrong = _one_by_one(_spoilt, parameters, base)
+        spoilt = [Call(name, each) for each in wrong if not admits(parameters, resolve(each, []))]
         if spoilt:
             yield from (reading_again(trajectory).with_noise(place, *spoilt) for place in (at, at + 1))
 
@@ -222,8 +223,7 @@ def _spoilt(schema: Schema, known: Any) -> Iterator[Any]:
     new = [each for each in map(whole, islice(members, 2 * _VARIED)) if each not in right][:1]
     yield [*right, *new, STRANGE] if right else STRANGE
     if isinstance(known, dict) and not is_reference(known):
-        for key, each in properties_of(schema).items():
-            yield from ({**known, key: inner} for inner in _spoilt(each, known.get(key)))
+        yield from _one_by_one(_spoilt, schema, known)
 
 
 def _with_crossed(trajectory: Trajectory) -> Iterator[Trajectory]:
