@@ -18,6 +18,7 @@ START_SECONDS = 10.0
 GRACE_SECONDS = 0.5  # nemo-gym's own grace at shutdown (server_utils.py of 0.4.0)
 STOP_SECONDS = 10.0
 BESIDE_BODY = 8 * 2**20  # bytes of a request that are no body: head, trailers, and how its chunks are framed
+HELD = 64 * 2**10  # bytes of a reply that wait for the end of the event loop's turn
 
 
 class Host:
@@ -116,7 +117,7 @@ class Host:
     async def _start(self, app: ASGIApp, listener: socket.socket, url: str, _after: float = 0) -> None:
         config = uvicorn.Config(
             app,
-            http=_Bounded,
+            http=_Connection,
             log_config=None,
             log_level="critical",
             access_log=False,
@@ -151,10 +152,48 @@ class Host:
         self._loop.stop()
 
 
-class _Bounded(HttpToolsProtocol):
+class _AtOnce:
+    """A transport that sends what is written in one turn of the event loop in one piece.
+
+    uvicorn writes a reply's head and body apart, and each piece would wake the client.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._held = bytearray()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        if not self._held:
+            self._loop.call_soon(self._send)
+        self._held += data
+        if len(self._held) > HELD:  # so that a stream without end waits for its reader
+            self._send()
+
+    def close(self) -> None:
+        self._send()
+        self._transport.close()
+
+    def abort(self) -> None:
+        self._send()
+        self._transport.abort()
+
+    def _send(self) -> None:
+        if self._held:
+            self._transport.write(bytes(self._held))
+            self._held.clear()
+
+
+class _Connection(HttpToolsProtocol):
     """uvicorn's protocol, which would keep a request line, headers and trailers of any length."""
 
     beside_body = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(_AtOnce(transport, self.loop))  # type: ignore[arg-type]
 
     def data_received(self, data: bytes) -> None:
         self.beside_body += len(data)

@@ -7,7 +7,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -105,6 +105,39 @@ def test_an_idle_connection_does_not_hold_the_stop() -> None:
         start = time.monotonic()
         # The client's connection is still open when the server goes.
     assert time.monotonic() - start < 9  # seconds; it would be 30
+
+
+def test_a_reply_comes_in_one_piece() -> None:
+    with (
+        serve(reference_app()) as url,
+        socket.create_connection((urlsplit(url).hostname, urlsplit(url).port)) as client,
+    ):
+        for _ in range(100):
+            client.sendall(b"GET /openapi.json HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+            head, _, body = client.recv(2**20).partition(b"\r\n\r\n")
+            assert f"content-length: {len(body)}".encode() in head.lower()
+
+
+def test_a_long_stream_waits_for_its_reader() -> None:
+    made = 0
+
+    async def long() -> AsyncIterator[bytes]:
+        nonlocal made
+        while made < 1000:
+            made += 1
+            yield b" " * 2**20
+
+    async def stream(_: HttpRequest) -> HttpReply:
+        return HttpReply(200, long())
+
+    with (
+        serve(App({("GET", "/"): stream})) as url,
+        socket.create_connection((urlsplit(url).hostname, urlsplit(url).port)) as client,
+    ):
+        client.sendall(b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+        client.recv(1)
+        time.sleep(0.2)
+        assert made < 900
 
 
 def test_a_body_past_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,6 +108,8 @@ class CheckItem(pytest.Item):
 
     def add_report_section(self, when: str, key: str, content: str) -> None:
         """Keep the end of what was logged or printed meanwhile, safe to show: libraries quote what they cannot read."""
+        if not content:  # as nearly always, and to know the secrets takes milliseconds
+            return
         show, (most, longest) = secrets_of(self.target.options).show, _KEPT
         lines = content.splitlines()[-most:]
         super().add_report_section(when, key, "".join(f"{show(line, longest)}\n" for line in lines))
