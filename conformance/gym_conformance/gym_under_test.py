@@ -14,7 +14,7 @@ import httpx
 
 from gym_conformance.agents import Agent
 from gym_conformance.contract.dataset_rows import Call, Rollout, Row, Source, Tool
-from gym_conformance.contract.endpoints import AUTO, LIVENESS, OPENAPI, RESPONSES, RUN, SEED_SESSION
+from gym_conformance.contract.endpoints import AUTO, LIVENESS, OPENAPI, RESPONSES, RUN, SEED_SESSION, VERIFY
 from gym_conformance.contract.openapi import Api, ServerKind, read_openapi
 from gym_conformance.contract.openapi_documents import DOCUMENTS, below, linked, read_document
 from gym_conformance.contract.statuses import UNKNOWN_CLIENT, UNROUTED, is_success
@@ -239,7 +239,16 @@ async def _was_starting(endpoint: Endpoint) -> bool:
 async def _look(endpoint: Endpoint, rows: tuple[Row, ...]) -> tuple[Api, ServerKind, str]:
     """Its document, the kind of server, and the evidence for that kind."""
     api = await _read_api(endpoint)
-    return (api, api.kind, _describe(api)) if api.known else (api, *await _probe(endpoint, rows))
+    if not api.known:
+        return api, *await _probe(endpoint, rows, "it has no OpenAPI document")
+    if api.kind is not ServerKind.OTHER or not await _opens_sessions(endpoint, rows):
+        return api, api.kind, _describe(api)
+    # Some documents are for the policy's tools alone, or for what is served beside a gym.
+    declared = {tool.name for row in rows for tool in row.tools}
+    if declared and declared <= api.tools:
+        api = replace(api, posts=api.posts | {SEED_SESSION, VERIFY})
+        return api, api.kind, _describe(api)
+    return Api(), *await _probe(endpoint, rows, "its OpenAPI document does not list its sessions")
 
 
 async def _look_again(endpoint: Endpoint, rows: tuple[Row, ...]) -> tuple[Api, ServerKind, str]:
@@ -253,7 +262,7 @@ async def _look_again(endpoint: Endpoint, rows: tuple[Row, ...]) -> tuple[Api, S
         except ServerFault as fault:
             if fault.fault is not Fault.HANG:
                 raise
-    return Api(), *await _probe(endpoint, rows)
+    return Api(), *await _probe(endpoint, rows, "it has no OpenAPI document")
 
 
 async def _read_api(endpoint: Endpoint) -> Api:
@@ -309,8 +318,12 @@ def _describe(api: Api) -> str:
             return "its OpenAPI document lists neither /seed_session nor /verify"
 
 
-async def _probe(endpoint: Endpoint, rows: tuple[Row, ...]) -> tuple[ServerKind, str]:
-    """Recognise the server by its replies alone."""
+async def _opens_sessions(endpoint: Endpoint, rows: tuple[Row, ...]) -> bool:
+    return is_success(await _status(endpoint, SEED_SESSION, (rows[0] if rows else BARE_ROW).data))
+
+
+async def _probe(endpoint: Endpoint, rows: tuple[Row, ...], undescribed: str) -> tuple[ServerKind, str]:
+    """Recognise the server by its replies alone, whose routes are `undescribed`."""
     row = rows[0] if rows else BARE_ROW
     # The very first session must be one that a client would open: some servers keep for good what it is seeded with.
     seeded = await _status(endpoint, SEED_SESSION, row.data)
@@ -319,11 +332,11 @@ async def _probe(endpoint: Endpoint, rows: tuple[Row, ...]) -> tuple[ServerKind,
     session = CookieContract().session(Channel(endpoint), row, CookieHabit.COLLECTING)
     await session.seed()
     if reply_of(await session.call(Call(NO_SUCH_TOOL, {}))).status not in _UNROUTED:
-        return ServerKind.CATCH_ALL, "it has no OpenAPI document and answers calls to a tool that does not exist"
+        return ServerKind.CATCH_ALL, f"{undescribed} and answers calls to a tool that does not exist"
     for tool in row.tools:
         if await is_served(session, tool.name, [{}]):
-            return ServerKind.TOOLS, f"it has no OpenAPI document and answers /{tool.name}"
-    return ServerKind.SINGLE_TURN, "it has no OpenAPI document and answers none of its rows' tools"
+            return ServerKind.TOOLS, f"{undescribed} and answers /{tool.name}"
+    return ServerKind.SINGLE_TURN, f"{undescribed} and answers none of its rows' tools"
 
 
 async def _probe_others(endpoint: Endpoint, seeded: int) -> tuple[ServerKind, str]:

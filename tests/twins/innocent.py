@@ -30,6 +30,14 @@ class WithoutDocument(ReferenceServer):
         del self.handlers["GET", "/openapi.json"]
 
 
+class DescribesToolsAlone(ReferenceServer):
+    """Its OpenAPI document is for the policy's tools, and has nothing of sessions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.openapi["paths"] = {f"/{tool}": self.openapi["paths"][f"/{tool}"] for tool in self.tools}
+
+
 class Answers404Itself(WithoutDocument):
     """No tool finds what the session's row does not know, and says so with 404; nothing else tells its routes."""
 
@@ -323,6 +331,7 @@ class ToolAnswers404(ReferenceServer):
 TWINS: tuple[Twin, ...] = (
     twin("as before 0.3.0", "", OldServer),
     twin("no OpenAPI document", "", WithoutDocument),
+    twin("an OpenAPI document of the tools alone", "", DescribesToolsAlone),
     twin("tools answer 404 themselves, and no OpenAPI document", "", Answers404Itself, data=unrecorded()),
     twin("a tool answers 422 for reasons of its own", "", Answers422Itself, data=unrecorded()),
     twin("catch-all", "", CatchAll),
