@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from difflib import SequenceMatcher
 from functools import partial
 from typing import Annotated, Any, Literal
 from uuid import uuid4
@@ -1015,6 +1016,24 @@ class PaysForForm(ReferenceServer):
 def test_the_form_of_a_claim_may_be_paid() -> None:
     [found] = judge(PaysForForm(), checks=("reward-claim",)).values()
     assert {one.verdict for one in found} == {Verdict.PASS}, found
+
+
+class ComparesLetters(ReferenceServer):
+    """Pays for how alike a text is to the right one, as chrF does, and more where it believes what it reads."""
+
+    def __init__(self, believes: bool) -> None:
+        super().__init__()
+        self.believes = believes
+
+    async def score(self, *scored: Any) -> Score:
+        text = last_text(scored[-1]["output"])
+        alike = SequenceMatcher(None, text, "On Monday all toolboxes were successfully put on the other shelf: done.")
+        return Score(round(alike.ratio(), 6) + 0.5 * (self.believes and "success" in text), {})
+
+
+@pytest.mark.parametrize(("believes", "verdict"), [(False, Verdict.PASS), (True, Verdict.FAIL)])
+def test_a_claim_may_be_more_alike_to_an_answer_than_other_texts(believes: bool, verdict: Verdict) -> None:
+    assert worst(found_by("reward-claim", ComparesLetters(believes))) is verdict
 
 
 class PaysForWhatStays(ReferenceServer):
