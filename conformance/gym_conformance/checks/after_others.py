@@ -8,7 +8,7 @@ from itertools import islice, permutations
 from random import Random
 from typing import Any, Final
 
-from gym_conformance.contract.dataset_rows import Row
+from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.grouping import first_of_each
 from gym_conformance.session.channel import Channel
@@ -42,6 +42,7 @@ from gym_conformance.trajectories.renaming import (
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Schedule, Trajectory
 from gym_conformance.trials.suspicions import Likeness, Maker, Suspicion, Told
 from gym_conformance.trials.trial import Trial
+from gym_schemas import scalars
 
 #: Sets of names of one trajectory.
 _SETS = 2
@@ -118,6 +119,7 @@ def by_name(trial: Trial, rows: Sequence[Row], trajectory: Trajectory, found: Se
     The earlier session makes the same calls, on the same row or on that of another, whose things take the names. Or it
     asks only after its writes, and what it was answered is kept under the names, or under the row's ids. Texts that are
     held to a pattern, such as a cell's, are others of the same shape, and were said on the row that is least alike.
+    A session that only asks for names that the row does not know must not find what the earlier one called so.
     """
     sets = names_in(trajectory)
     others = (other for other in found if other.row is not trajectory.row)
@@ -139,6 +141,25 @@ def by_name(trial: Trial, rows: Sequence[Row], trajectory: Trajectory, found: Se
             after = _After(partial(new, names), partial(said, earlier, other), partial(renamed, trajectory))
             told = Schedule((said(earlier, other, {name: name for name in names}), trajectory))
             yield after.held(trial, Told(told, ", as after a session that used other names"))
+    given = sets[-1] if sets else frozenset()
+    asks = _without_first(trajectory, given)
+    if any(given & _said(call) for call in asks.calls):
+        after = _After(partial(new_names, given), partial(renamed, trajectory), partial(renamed, asks))
+        yield after.held(trial, Told(Schedule((trajectory, asks)), ", as after a session that used other names"))
+
+
+def _said(call: Call) -> frozenset[Any]:
+    return frozenset(value for value, _ in scalars(call.arguments))
+
+
+def _without_first(trajectory: Trajectory, names: frozenset[Any]) -> Trajectory:
+    """The trajectory without the calls that are the first to say one of these names, as the call that gives it is."""
+    said, first = frozenset[Any](), list[int]()
+    for at, call in enumerate(trajectory.calls):
+        if new := (names & _said(call)) - said:
+            first.append(at)
+            said |= new
+    return trajectory.without(first)
 
 
 def _unlike(rows: Sequence[Row], row: Row) -> Sequence[Row]:

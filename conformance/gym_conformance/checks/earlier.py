@@ -54,7 +54,7 @@ _SECONDS, _PATIENCE = 30.0, 3
     needs=[RESOURCES_SERVER, FIRST_LOOK, SCORE],
 )
 async def isolation_earlier(trial: Trial, _: object) -> None:
-    """Looks in eleven ways for what a session leaves to later ones.
+    """Looks in twelve ways for what a session leaves to later ones.
 
     Reads and a verify are run 17 times on the untouched server, and 17 times after recorded rollouts; the answers must
     stay the same. They must also stay the same when another session writes between them. A session that reads twice
@@ -62,6 +62,7 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
 
     A trajectory must have the same outcome whether an earlier session used the same names and numbers or others; for
     this, names and numbers that nobody has used are put into its calls and its row, and translated back in the replies.
+    A session that only asks for names which the row does not know must be answered as if no earlier one had given them.
     Its outcome must also be the same after a session that asked for the same words with other options, such as another
     page size; after one on another row that shares an id or another text with it; and after one on its own row that did
     nothing. And a session that does nothing must earn the same just after a good one on its own row as after one on
