@@ -81,7 +81,7 @@ class TellsInTheKind(ReferenceServer):
 
 
 TWINS: tuple[Twin, ...] = (
-    twin("as NeMo Gym's main", "", OfMain),
+    twin("as NeMo Gym's main", "", OfMain, tempts="seed cookie verify tool"),
     twin("web: a session for each seed", "web-seed", SeedsTwice),
     twin("web: another row is taken", "web-seed", TakesAnyRow),
     twin("web: anybody closes", "web-close", ClosesForAnybody),

@@ -47,6 +47,6 @@ def _data() -> Dataset:
 
 
 TWINS: tuple[Twin, ...] = (
-    twin("things are put on a shelf", "", shelf, data=_data()),
+    twin("things are put on a shelf", "", shelf, data=_data(), tempts="drift repeat calls isolation"),
     twin("believes what all rollouts say", "reward-claim", partial(shelf, believing=True), data=_data()),
 )

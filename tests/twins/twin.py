@@ -71,6 +71,7 @@ class Twin:
         data: the rows and rollouts that it is judged with.
         timeout: seconds that a request is given.
         lock: the tools as they are said to be.
+        tempts: of one without a fault, the sections of the contract whose checks might mistake its habit for one.
     """
 
     name: str
@@ -80,11 +81,15 @@ class Twin:
     data: Dataset = field(default_factory=dataset, repr=False)
     timeout: float = 5.0
     lock: Lock | None = field(default=None, repr=False)
+    tempts: frozenset[str] = frozenset()
 
 
-def twin(name: str, fails: str, make: Callable[[], ASGIApp], *, untestable: str = "", **more: Any) -> Twin:
-    """A twin whose ids are given as words."""
-    return Twin(name, frozenset(fails.split()), make, frozenset(untestable.split()), **more)
+def twin(
+    name: str, fails: str, make: Callable[[], ASGIApp], *, untestable: str = "", tempts: str = "", **more: Any
+) -> Twin:
+    """A twin whose ids and sections are given as words."""
+    ids, sections = frozenset(untestable.split()), frozenset(tempts.split())
+    return Twin(name, frozenset(fails.split()), make, ids, tempts=sections, **more)
 
 
 class Changed(ReferenceServer):

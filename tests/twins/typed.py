@@ -262,8 +262,14 @@ def typed(name: str, fails: str, make: Callable[[], ASGIApp], **more: Any) -> Tw
 
 
 TWINS = (
-    typed("all is well", "", TypedReference),
-    typed("the task is the row's", "", KnowsItsTask, data=dataset(lambda row: row.update(instance_id="stock-7"))),
+    typed("all is well", "", TypedReference, tempts="typed seed"),
+    typed(
+        "the task is the row's",
+        "",
+        KnowsItsTask,
+        data=dataset(lambda row: row.update(instance_id="stock-7")),
+        tempts="typed seed",
+    ),
     typed("no id in the reply", "typed-seed", RepliesNothing, untestable=AFTER_SEED),
     typed("no cookie", "typed-seed", SetsNoCookie, untestable=AFTER_SEED),
     typed("a repeated seed starts anew", "typed-seed-repeat", SeedsAnew),
@@ -281,7 +287,7 @@ TWINS = (
     typed("another episode closes it", "typed-close-foreign", ClosesForOthers),
     typed("a close without the cookie does nothing", "typed-close-lost", ClosesByCookie),
     typed("a closed session is scored", "typed-verify-closed", ScoresClosed),
-    typed("a closed session is masked", "", MasksClosed),
+    typed("a closed session is masked", "", MasksClosed, tempts="typed verify"),
     typed("a close trips over a call", "typed-close-busy", TripsOverCalls),
     typed("a race for the session", "typed-seed-race", LooksThenLeaps),
     typed("unknown keys are taken", "typed-seed-strict", TakesUnknownKeys),

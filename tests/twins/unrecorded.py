@@ -721,24 +721,24 @@ def words_and_programs() -> Dataset:
 
 TWINS: tuple[Twin, ...] = (
     twin("a session that no tool finds", "calls-reach-session", FindsNoSession, data=rows_of(FindsNoSession())),
-    twin("sums are graded", "", grader, data=sums()),
+    twin("sums are graded", "", grader, data=sums(), tempts="drift repeat"),
     twin("a number that is none makes the reward none", "verify-unfinished", near, data=sums()),
-    twin("pages that add up", "", _server, data=_data()),
+    twin("pages that add up", "", _server, data=_data(), tempts="repeat"),
     twin("a note between two pages is lost", "repeat-pages", lambda: _server(lossy), data=_data()),
-    twin("pages of what recurs", "", lambda: _server(recurring), data=_data(recurring)),
-    twin("pages by their number", "", lambda: _server(numbered), data=_data(numbered)),
+    twin("pages of what recurs", "", lambda: _server(recurring), data=_data(recurring), tempts="repeat"),
+    twin("pages by their number", "", lambda: _server(numbered), data=_data(numbered), tempts="repeat"),
     twin(
         "numbered pages that begin an item too early",
         "repeat-pages",
         lambda: _server(overlapping),
         data=_data(overlapping),
     ),
-    twin("pages of the server's own length", "", lambda: _server(in_threes), data=_data(in_threes)),
+    twin("pages of the server's own length", "", lambda: _server(in_threes), data=_data(in_threes), tempts="repeat"),
     twin("a cursor that is not known any more", "repeat-pages", lambda: _server(forgetful), data=_data(in_threes)),
     twin("a default of its own", "drift-default", lambda: _server(brief), data=_data()),
     twin(
         "a default of its own, in an object", "drift-default", lambda: _server(briefly_windowed), data=_data(windowed)
     ),
-    twin("a timer that is set to zero", "", lambda: _server(set_timer), data=_data(set_timer)),
+    twin("a timer that is set to zero", "", lambda: _server(set_timer), data=_data(set_timer), tempts="drift repeat"),
     twin("a zero taken for the default", "drift-default", lambda: _server(hasty), data=_data(set_timer)),
 )
