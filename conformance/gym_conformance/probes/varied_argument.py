@@ -15,7 +15,7 @@ from gym_conformance.probes.call_places import Place, recorded_places
 from gym_conformance.probes.refused_call import FIXES, ROWS, STRANGE_VALUES, RefusedCall, is_no_such_text
 from gym_conformance.session.exchange import Reply
 from gym_conformance.session.likeness import Answer, alike
-from gym_conformance.session.refusals import says_no, says_yes
+from gym_conformance.session.refusals import says_error, says_no, says_yes
 from gym_conformance.trajectories.renaming import renamed
 from gym_conformance.trajectories.trajectory import Trajectory, is_linked
 from gym_schemas import Acceptance, Document, Schema, boundary_values, properties_of, walk, whole
@@ -273,11 +273,14 @@ class Argument:
             asking = there.ask_with(self.name, value) if there else self._ask(value, row)
             if self._like(value, (await asking)[1]):
                 agreeing += 1
-            elif (
-                there or not self.taken or is_success((await self._ask(self.taken[0][0].get(self.name), row))[1].status)
-            ):
+            elif there or not self.taken or await self._is_taken_here(row):
                 return False  # a row that refuses even the value accepted here shows nothing
         return bool(agreeing) or (not rows and not any(_ABSENT.search(reply.text) for _, reply in self.wrong))
+
+    async def _is_taken_here(self, row: Row) -> bool:
+        """Whether the row, where nothing is done first, takes the value that is accepted in the call's own place."""
+        _, reply = await self._ask(self.taken[0][0].get(self.name), row)
+        return is_success(reply.status) and not says_error(reply)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import Any, Final
 
@@ -24,13 +25,15 @@ from gym_conformance.trajectories.generate import may_read, named_alike, named_v
 from gym_conformance.trajectories.outcome import StepOutcome
 from gym_conformance.trajectories.renaming import own, takes_any_word
 from gym_conformance.trajectories.trajectory import Reference, Trajectory, is_reference, resolve
+from gym_conformance.trajectories.words import listed_in
 from gym_schemas import Document, NoValue, admits, minimal, name_of, properties_of, scalars
+from gym_schemas.json_values import texts_in
 
 #: Tools explored, calls tried for each, and values of a reply that later calls may use.
 _TOOLS, _TRIES, _SEEN = 16, 5, 200
 
-#: Members of enums tried for a tool that took none of these calls.
-_MEMBERS = 16
+#: Members of enums, and of lists in replies, tried for a tool that took none of these calls.
+_MEMBERS, _LISTED = 16, 8
 
 #: Tools whose names begin like this are assumed to remove something, or to end the episode.
 _TAKES_AWAY: Final = ("cancel", "clear", "delete", "drop", "remove", "reset", "revoke", "undo", "withdraw")
@@ -112,6 +115,7 @@ class _Scout:
         self._usual = {key: text for (key, text), _ in reversed(counts.most_common())}
         self._own = [*named_values(own(row)), *_members(own(row))]
         self._replies: list[Any] = []
+        self._refused: dict[str, list[tuple[Any, Any]]] = {}
 
     async def find_all(self, tools: Sequence[Tool]) -> Sequence[Call]:
         """Find a call of each tool that has none yet, and return the accepted ones."""
@@ -128,9 +132,13 @@ class _Scout:
         return [call for call in known if since and call not in self.calls[since:]]
 
     async def _find(self, tool: Tool) -> None:
-        """Keep the first accepted one of a few calls, then of a few with other members of an enum, unless the tool has one."""
+        """Keep the first accepted one of a few calls, then of a few with other members of an enum or a list, unless the tool has one."""
         asked: list[Any] = []
-        for candidates, most in ((self._candidates, _TRIES), (self._with_members, _TRIES + _MEMBERS)):
+        for candidates, most in (
+            (self._candidates, _TRIES),
+            (self._with_members, _TRIES + _MEMBERS),
+            (self._with_listed, _TRIES + _MEMBERS + _LISTED),
+        ):
             for arguments in candidates(tool) if tool.name not in self.taken else ():
                 if len(asked) < most and arguments not in asked:
                     asked.append(arguments)
@@ -143,6 +151,26 @@ class _Scout:
         for key, schema in properties_of(tool.parameters).items():
             for member in schema.get("enum", ()) if isinstance(schema, dict) else ():
                 yield from ({**each, key: member} for each in usual if isinstance(each, dict) and key in each)
+
+    def _with_listed(self, tool: Tool) -> Iterator[Any]:
+        """The refused arguments with what a reply lists in place of each free text, as the columns of a table that was opened."""
+        for arguments, said in self._refused.pop(tool.name, []):
+            if _TEXT in (value for value, _ in scalars(arguments)):
+                for word in islice(self._listed(said), _LISTED):
+                    yield _each(arguments, True, partial(_in_texts, word))
+
+    def _listed(self, said: Any) -> Iterator[Any]:
+        """Members of lists in earlier replies that the refusal names, then its own, then the others."""
+        told = " ".join(texts_in(said))
+        shown = [
+            (value in told, Reference(call, path, value).as_json())
+            for call, reply in enumerate(self._replies)
+            for value, path in islice(scalars(reply), _SEEN)
+            if isinstance(value, str) and value and path and type(path[-1]) is int
+        ]
+        yield from (member for named, member in shown if named)
+        yield from listed_in(said)
+        yield from (member for named, member in shown if not named)
 
     async def repeat(self, tools: Sequence[Tool]) -> None:
         """Repeat the accepted calls of tools that add something."""
@@ -169,6 +197,7 @@ class _Scout:
         if is_crash(reply.status):
             self.crashing.append(Trajectory(self._row, (*self.calls, call)))
         if not is_success(reply.status) or refuses(reply):
+            self._refused.setdefault(tool.name, []).append((arguments, reply.said))
             return False
         self.calls.append(call)
         self.taken.setdefault(tool.name, call)
@@ -251,6 +280,10 @@ def _each(value: Any, schema: Any, fill: Callable[[str, Any, Any], Any]) -> Any:
         return fill(name, value, document.alone(schema))
 
     return each(value, document.root, "")
+
+
+def _in_texts(word: Any, _: str, value: Any, __: Any) -> Any:
+    return word if value == _TEXT else value
 
 
 def _with_all_required(tool: Tool) -> Tool:

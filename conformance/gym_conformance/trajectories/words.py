@@ -74,12 +74,12 @@ async def _words(gym: Gym, row: Row) -> tuple[str, ...]:
         await session.seed()
         for read in reads[:_READS]:
             reply = reply_of(await session.call(Call(read.name, {})))
-            shown += _members(reply.said) if is_success(reply.status) else []
+            shown += listed_in(reply.said) if is_success(reply.status) else []
         await session.close()
     return tuple(dict.fromkeys((*words, *shown)))[:_WORDS]
 
 
-def _members(said: Any) -> list[str]:
+def listed_in(said: Any) -> list[str]:
     """The short members of the lists in a reply."""
     each = (part.strip() for text in texts_in(said) for part in _BETWEEN.split(text[:_READ]))
     return [part for part in each if len(part) <= _LONG and len(part.split()) <= _SPOKEN and _WORD.search(part)]
