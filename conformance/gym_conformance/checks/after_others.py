@@ -33,6 +33,7 @@ from gym_conformance.trajectories.renaming import (
     phrased,
     read_back,
     renamed,
+    sentences_of,
     shaped_in,
     shared_names,
     taking,
@@ -180,14 +181,26 @@ def _reads_last(trajectory: Trajectory) -> Trajectory:
 def by_attempts(trial: Trial, found: Sequence[Trajectory]) -> Iterator[Maker]:
     """What a trajectory earns after a poor attempt at the same task, held to one after a poor attempt at another.
 
-    No earlier attempt at either is known: their names and ids are new.
+    No earlier attempt at either is known: their names and ids are new, and where an answer is graded that the row has,
+    so are the row's sentences, under any of which a score may be kept.
     """
     for one in found:
-        if names := frozenset().union(*names_in(one)[:1], ids_of(one.row)):
+        names = frozenset().union(*names_in(one)[:1], ids_of(one.row))
+        if not one.calls and any(words_of_answer(one)):
+            names |= sentences_of(one.row)
+        if names:
             poor = Trajectory(one.row)
             told = Told(Schedule((poor, one)), ", as after an attempt at another task", hint=_POOLED)
-            after = _After(partial(new_names, names), partial(renamed, poor), partial(renamed, one), _earned)
+            after = _After(partial(new_names, names), partial(renamed, poor), partial(_said_in, one), _earned)
             yield after.held(trial, told)
+
+
+def _said_in(one: Trajectory, names: Names) -> Trajectory:
+    """The trajectory with the new names in its answer, too, where it has the old ones."""
+    answer = one.answer
+    for old in sorted((name for name in names if isinstance(name, str)), key=len, reverse=True):
+        answer = answer.replace(old, names[old])
+    return replace(renamed(one, names), answer=answer)
 
 
 def by_last(trial: Trial, found: Sequence[Trajectory]) -> Iterator[Maker]:

@@ -85,6 +85,12 @@ def ids_of(row: Row) -> frozenset[Any]:
     return frozenset(value for value in fields if isinstance(value, str) and _SPOKEN <= len(value) <= _SHORT)
 
 
+def sentences_of(row: Row) -> frozenset[str]:
+    """Texts of several words in the row's own fields: unlike a word, such as the name of a language, each may be any text."""
+    texts = (value for value, _ in scalars(own(row)) if isinstance(value, str))
+    return frozenset(text for text in texts if len(text) <= _LONG and len(text.split()) > 1)
+
+
 def _fields(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in values.items():
         yield from _fields(value) if isinstance(value, dict) else [(name, value)]

@@ -3,12 +3,14 @@
 import asyncio
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import cycle, islice
 from random import Random
 from typing import Any, Final
 
+from gym_conformance.contract.endpoints import VERIFY
+from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.before_and_after import by_design
@@ -52,7 +54,8 @@ async def expect_the_same_each_time(trial: Trial, found: Sequence[Trajectory], a
     """Give the same answer 17 times, and make the same calls 17 times, each time in a fresh session.
 
     Where they come to one thing so many times, and then to another for good, so must other answers, or calls with other
-    names, after as many times, until no order of noise explains it. Most of the first 17 are run so many at once, and
+    names, after as many times, until no order of noise explains it. Where each time earns another reward, other answers
+    must earn the very same ones in turn, which neither a clock nor noise does. Most of the first 17 are run so many at once, and
     nothing more is done where the first and the last of them come to the same.
 
     Raises:
@@ -80,12 +83,12 @@ async def _may_turn(trial: Trial, one: Trajectory | None, at_once: int) -> bool:
 
     first = [await again(), await again()]
     await beside([again] * (_TIMES - 4), at_once)
-    return _turn([*first, await again(), await again()])[1] is not None
+    return _turn([*first, await again(), await again()]).difference is not None
 
 
 async def _expect_no_turn(trial: Trial, tried: Iterable[Trajectory], hint: str) -> None:
     trial.tried.comparisons += 1
-    turns: list[int] = []
+    turns: list[Any] = []
     draw, seconds = Random(), 0.0
     for one in tried:
         await asyncio.sleep(seconds * draw.random())  # so that no clock that ticks once in each of them does so in step
@@ -95,35 +98,67 @@ async def _expect_no_turn(trial: Trial, tried: Iterable[Trajectory], hint: str) 
         if (time.monotonic() - began) * _TIMES > _SECONDS and not turns:
             return  # the tools are slow
         outcomes += [await run(trial.gym, channel, one) for channel in channels[1:]]
-        turn, difference = _turn(outcomes)
+        turn = _turn(outcomes)
+        difference = turn.difference
         if difference is None and turns:
             continue  # somebody has given it before
-        if difference is None or turns not in ([], [turn] * len(turns)):
+        if difference is None or turns not in ([], [turn.likewise] * len(turns)):
             return
-        turns.append(turn)
+        turns.append(turn.likewise)
         seconds = time.monotonic() - began
         if _STEPS ** (1 - len(turns)) <= allowed(trial.tried.comparisons):
-            times = f"{turn} times" if turn > 1 else "time"
-            trial.schedule = Schedule((one,) * (turn + 1))
-            trial.channel.exchanges[:] = [each for channel in channels[: turn + 1] for each in channel.exchanges]
+            trial.schedule = Schedule((one,) * (turn.after + 1))
+            trial.channel.exchanges[:] = [each for channel in channels[: turn.after + 1] for each in channel.exchanges]
             raise Violation(
-                f"{difference.step} answers {difference.expected!r}, as the first {times}, each in a fresh session",
-                f"{difference.actual!r} from then on, and likewise for {len(turns) - 1} others",
+                f"{difference.step} answers {difference.expected!r}, as the first {turn.times}, each in a fresh session",
+                f"{difference.actual!r} {turn.since}, and likewise for {len(turns) - 1} others",
                 hint,
                 Cause.OUTLIVING_STATE,
             )
+        if turn.falls:
+            for _ in range(draw.randrange(_TIMES)):  # so that no cycle of all sessions begins anew with each answer
+                await run(trial.gym, Channel(trial.gym.endpoint), one)
 
 
-def _turn(outcomes: Sequence[Outcome]) -> tuple[int, Difference | None]:
-    """After how many it was otherwise, and how, where it was one other thing for good; None where it was not."""
+@dataclass(frozen=True)
+class _Turn:
+    """How one session, run again and again, comes to another thing.
+
+    Attributes:
+        after: after how many runs.
+        difference: how it is other than the first; None where it is not.
+        likewise: what is the same of others that turn likewise: after how many they do, or each of the rewards.
+        falls: whether each run changes the reward, instead of one turn for good.
+    """
+
+    after: int = _TIMES
+    difference: Difference | None = None
+    likewise: int | tuple[Any, ...] = _TIMES
+    falls: bool = False
+
+    @property
+    def times(self) -> str:
+        return f"{self.after} times" if self.after > 1 and not self.falls else "time"
+
+    @property
+    def since(self) -> str:
+        return f"the time no. {self.after + 1}" if self.falls else "from then on"
+
+
+def _turn(outcomes: Sequence[Outcome]) -> _Turn:
+    """Where it was one other thing for good, or another reward nearly each time."""
     first = outcomes[0]
     noise = volatile(first, outcomes[1]) & volatile(*outcomes[-2:])  # not both of them have a turn
-    for turn, other in enumerate(outcomes[1:], 1):
+    for after, other in enumerate(outcomes[1:], 1):
         told = [one for one in differences(first, other, noise) if not one.of_time and not by_design(one.place)]
         if told:  # what goes on changing, such as a price that follows the clock, is no turn
-            moving = varying(outcomes[turn:])
-            return turn, next((one for one in told if not masked(one.place, moving)), None)
-    return _TIMES, None
+            moving = varying(outcomes[after:])
+            if lasting := next((one for one in told if not masked(one.place, moving)), None):
+                return _Turn(after, lasting, after)
+            break
+    paid = (one for one in differences(first, outcomes[-1]) if one.step == VERIFY and is_number(one.actual))
+    rewards = tuple(one.reward for one in outcomes)
+    return _Turn(len(outcomes) - 1, next(paid, None), rewards, falls=True)
 
 
 def _never_given(found: Sequence[Trajectory]) -> Iterator[Trajectory]:
