@@ -1,18 +1,24 @@
-"""A server that keeps drafts under the task's id, which the names that other sessions gave open, and a sound one."""
+"""A server whose drafts other sessions find, by the task's id and a name or by what a read has cached, and a sound one."""
 
 from itertools import count
 
 import pytest
 
+from gym_conformance.dataset import Dataset
 from gym_mocks.resources import ResourcesServer, TaskRow
 from gym_mocks.wire import HttpRefusal
 from tests.twins.judging import judge, telling
+from tests.twins.twin import rollout_of
 from tests.twins.unrecorded import rows_of
 
 
-def drafts(*, by_task: bool) -> ResourcesServer:
-    """Saving a draft replaces what was called so, so that whoever saves before it opens one finds its own."""
+def drafts(kept: str) -> ResourcesServer:
+    """Saving a draft replaces what was called so, so that whoever saves before it opens one finds its own.
+
+    Drafts are kept under the session, the `task`, or under the session while what was opened is `cached` under its name.
+    """
     saved: dict[tuple[int, str], str] = {}
+    opened: dict[str, str] = {}
     sessions = count(1)
 
     def save_draft(state: int, name: str, body: str) -> dict[str, int]:
@@ -20,21 +26,28 @@ def drafts(*, by_task: bool) -> ResourcesServer:
         saved[state, name] = body
         return {"length": len(body)}
 
-    def open_draft(state: int, name: str) -> dict[str, int]:
-        """How long the draft of this name is."""
+    def open_draft(state: int, name: str) -> dict[str, str]:
+        """The draft of this name."""
         if (state, name) not in saved:
             raise HttpRefusal(404, "there is no such draft")
-        return {"length": len(saved[state, name])}
+        body = saved[state, name]
+        return {"body": opened.setdefault(name, body) if kept == "cached" else body}
 
     def owner(_: TaskRow) -> int:
-        return 0 if by_task else next(sessions)
+        return 0 if kept == "task" else next(sessions)
 
     return ResourcesServer("drafts", tools=[save_draft, open_draft], verify=lambda: 0.0, state=owner)
 
 
-@pytest.mark.parametrize("by_task", [False, True])
-def test_a_name_that_another_session_gave_opens_nothing(by_task: bool) -> None:
-    server = drafts(by_task=by_task)
-    assert telling(judge(server, rows_of(server), checks={"isolation-earlier"})) == (
-        {"isolation-earlier"} if by_task else set()
+@pytest.mark.parametrize("kept", ["session", "task", "cached"])
+def test_a_name_that_another_session_gave_leads_to_nothing_of_it(kept: str) -> None:
+    server = drafts(kept)
+    rows = rows_of(server).rows
+    calls = (
+        ("save_draft", {"name": "poem", "body": "In spring"}, {"length": 9}),
+        ("open_draft", {"name": "poem"}, {"body": "In spring"}),
+    )
+    data = Dataset(rows, tuple(rollout_of(row, *calls, reward=0.0) for row in rows), len(rows))
+    assert telling(judge(server, data, checks={"isolation-earlier"})) == (
+        set() if kept == "session" else {"isolation-earlier"}
     )

@@ -1,5 +1,6 @@
 """What a session comes to after one that has something in common with it, held to what it comes to after one that has not."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -120,7 +121,8 @@ def by_name(trial: Trial, rows: Sequence[Row], trajectory: Trajectory, found: Se
     The earlier session makes the same calls, on the same row or on that of another, whose things take the names. Or it
     asks only after its writes, and what it was answered is kept under the names, or under the row's ids. Texts that are
     held to a pattern, such as a cell's, are others of the same shape, and were said on the row that is least alike.
-    A session that only asks for names that the row does not know must not find what the earlier one called so.
+    A session that only asks for names that the row does not know must not find what the earlier one called so. Nor must
+    one that shares a single name with it, which several of its calls say, find what that one said otherwise.
     """
     sets = names_in(trajectory)
     others = (other for other in found if other.row is not trajectory.row)
@@ -142,11 +144,28 @@ def by_name(trial: Trial, rows: Sequence[Row], trajectory: Trajectory, found: Se
             after = _After(partial(new, names), partial(said, earlier, other), partial(renamed, trajectory))
             told = Schedule((said(earlier, other, {name: name for name in names}), trajectory))
             yield after.held(trial, Told(told, ", as after a session that used other names"))
+    for name in _said_again(trajectory, sets[0] if sets else frozenset()):
+        after = _After(
+            partial(new_names, sets[0]), partial(_sharing, trajectory, sets[0], name), partial(renamed, trajectory)
+        )
+        told = Schedule((_sharing(trajectory, sets[0], name, {name: name}), trajectory))
+        yield after.held(trial, Told(told, ", as after a session that used other names"))
     given = sets[-1] if sets else frozenset()
     asks = _without_first(trajectory, given)
     if any(given & _said(call) for call in asks.calls):
         after = _After(partial(new_names, given), partial(renamed, trajectory), partial(renamed, asks))
         yield after.held(trial, Told(Schedule((trajectory, asks)), ", as after a session that used other names"))
+
+
+def _sharing(trajectory: Trajectory, names: frozenset[Any], name: Any, mine: Names) -> Trajectory:
+    """The trajectory with this one of the names, and others in place of the rest."""
+    return renamed(trajectory, {**new_names(names), name: mine[name]})
+
+
+def _said_again(trajectory: Trajectory, names: frozenset[Any]) -> Sequence[Any]:
+    """Names that several calls say, as of what they are about, if there are others beside them."""
+    counts = Counter(name for call in trajectory.calls for name in names & _said(call))
+    return [name for name, times in counts.most_common(_SETS) if times > 1] if len(names) > 1 else []
 
 
 def _said(call: Call) -> frozenset[Any]:
