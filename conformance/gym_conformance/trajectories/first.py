@@ -192,7 +192,8 @@ def known_disturbed(knowledge: Knowledge) -> list[Schedule]:
     spoilt = [each for one in writing for each in _with_one_spoilt(one)]
     damaged = islice((each for one in writing for each in _with_damaged_texts(one)), _STRANGE_CALLS)
     mixed = islice((each for one in writing for each in _with_crossed(one)), _STRANGE_CALLS)
-    return [*found, *(Schedule((trajectory,)) for trajectory in (*spoilt, *strange, *damaged, *mixed))]
+    untimely = islice((each for one in writing for each in _at_a_wrong_time(one)), _STRANGE_CALLS)
+    return [*found, *(Schedule((trajectory,)) for trajectory in (*spoilt, *untimely, *strange, *damaged, *mixed))]
 
 
 def _of_many_kinds(trajectories: Iterable[Trajectory]) -> list[Trajectory]:
@@ -212,7 +213,35 @@ def _with_one_spoilt(trajectory: Trajectory) -> Iterator[Trajectory]:
         wrong = _one_by_one(_spoilt, parameters, base)
         spoilt = [Call(name, each) for each in wrong if not admits(parameters, resolve(each, []))]
         if spoilt:
-            yield from (reading_again(trajectory).with_noise(place, *spoilt) for place in (at, at + 1))
+            yield from (_reading_at(trajectory, place).with_noise(place, *spoilt) for place in (at, at + 1))
+
+
+def _at_a_wrong_time(trajectory: Trajectory) -> Iterator[Trajectory]:
+    """The trajectory with calls that the definitions allow, and the state may not.
+
+    Each tool that writes is called right after the seed, and before its own call with other members of its enums. Those
+    that are taken after all are left out once they are.
+    """
+    first = {call.name: at for at, call in reversed(list(enumerate(trajectory.calls))) if not is_read(call.name)}
+    early = [Call(name, resolve(trajectory.calls[at].arguments, [])) for name, at in first.items()]
+    yield _reading_at(trajectory, 0).with_noise(0, *early)
+    for name, at in first.items():
+        parameters, base = trajectory.row.parameters_of(name), trajectory.calls[at].arguments
+        if others := [Call(name, each) for each in islice(_one_by_one(_others, parameters, base), _VARIED)]:
+            yield _reading_at(trajectory, at).with_noise(at, *others)
+
+
+def _others(schema: Schema, known: Any) -> Iterator[Any]:
+    """The other members of an enum."""
+    members = schema.get("enum", ()) if isinstance(schema, dict) else ()
+    yield from (member for member in members if member != known)
+
+
+def _reading_at(trajectory: Trajectory, at: int) -> Trajectory:
+    """The trajectory with reads before call `at`, which the call may overwrite what they see of, and at its end."""
+    made, reads = len(trajectory.calls), bare_reads(trajectory.row)[:_AGAIN]
+    whole = reading_again(replace(trajectory, calls=(*trajectory.calls, *reads)))
+    return whole.chosen([*range(at), *range(made, made + len(reads)), *range(at, made), *range(made, len(whole.calls))])
 
 
 def _spoilt(schema: Schema, known: Any) -> Iterator[Any]:

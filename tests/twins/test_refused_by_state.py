@@ -1,0 +1,61 @@
+"""Calls that the definition allows and the state refuses, and what they leave behind."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pytest
+
+from gym_conformance.dataset import Dataset
+from gym_conformance.findings import Verdict, worst
+from gym_mocks.resources import ResourcesServer
+from gym_mocks.wire import HttpRefusal
+from tests.twins.judging import found_by
+from tests.twins.twin import rollout_of
+from tests.twins.unrecorded import rows_of
+
+
+@dataclass
+class Proof:
+    lines: list[str] = field(default_factory=list)
+    open: list[str] = field(default_factory=list)
+
+
+def proofs(*, careful: bool) -> ResourcesServer:
+    """Assumptions are discharged; unless it is `careful`, one is gone before it shows that it cannot be."""
+
+    def assume(state: Proof, formula: str) -> dict[str, Any]:
+        """Open an assumption."""
+        state.open.append(formula)
+        state.lines.append(formula)
+        return {"lines": len(state.lines)}
+
+    def discharge(state: Proof, kind: Literal["implication", "negation"] = "implication") -> dict[str, Any]:
+        """Close the last assumption."""
+        if not state.open:
+            raise HttpRefusal(409, "no assumption is open")
+        assumed = state.open[-1] if careful else state.open.pop()
+        if kind == "negation" and not state.lines[-1].endswith("contradiction"):
+            raise HttpRefusal(409, "the last line must be a contradiction")
+        if careful:
+            state.open.pop()
+        state.lines.append(f"{assumed} -> {state.lines[-1]}")
+        return {"lines": len(state.lines)}
+
+    def show_proof(state: Proof) -> dict[str, Any]:
+        """Show the lines."""
+        return {"lines": state.lines}
+
+    return ResourcesServer("proofs", tools=[assume, discharge, show_proof], verify=lambda: 0.0, state=Proof)
+
+
+@pytest.mark.parametrize(("careful", "verdict"), [(True, Verdict.PASS), (False, Verdict.FAIL)])
+def test_a_call_that_the_state_refuses_leaves_no_trace(*, careful: bool, verdict: Verdict) -> None:
+    server = proofs(careful=careful)
+    rows = rows_of(server).rows
+    calls: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+        ("assume", {"formula": "p"}, {"lines": 1}),
+        ("discharge", {}, {"lines": 2}),
+    ]
+    data = Dataset(rows, tuple(rollout_of(row, *calls, reward=0.0) for row in rows), len(rows))
+    found = found_by("calls-refused-harmless", server, data)
+    assert worst(found) is verdict, [one.actual for one in found]
