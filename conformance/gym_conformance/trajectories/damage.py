@@ -38,12 +38,16 @@ _LETTERS: Final = re.compile(r"[A-Za-z]+|\d+")
 
 
 def damaged(trajectory: Trajectory) -> list[str]:
-    """Damaged texts of the row and calls: cut off, or with an extra sign, varied forms first; then parser breakers."""
+    """Damaged texts of the row and calls: cut off, or with an extra sign, varied forms first; then parser breakers.
+
+    Where there are texts that may be parsed, the first of these has more brackets than a parser can hold.
+    """
     texts = [*_texts([call.arguments for call in trajectory.calls]), *_texts(own(trajectory.row))]
     short = (text for text in texts if _STRUCTURE.search(text) and len(text) <= _LONG)
     chosen = list(first_of_each(lambda text: _LETTERS.sub("a", text), short).values())[:_TEXTS]
     forms = [form for text in chosen for form in (text[:-1], text[: len(text) // 2], f"{text}(")]
-    return list(dict.fromkeys(form for form in (*forms, _INHERITED, *_UNFINISHED) if form.strip()))[:_FORMS]
+    deep = _ODD[1:2] if chosen else ()
+    return list(dict.fromkeys(form for form in (*deep, *forms, _INHERITED, *_UNFINISHED) if form.strip()))[:_FORMS]
 
 
 def cut_off(text: str) -> list[str]:

@@ -1,0 +1,39 @@
+"""A tool that reads formulas, and calls itself for each bracket."""
+
+from typing import Any
+
+import pytest
+
+from gym_conformance.dataset import Dataset
+from gym_conformance.findings import Verdict, worst
+from gym_mocks.resources import ResourcesServer
+from gym_mocks.wire import HttpRefusal
+from tests.twins.judging import found_by
+from tests.twins.twin import rollout_of
+from tests.twins.unrecorded import rows_of
+
+MOST = 200
+
+
+def _read(text: str) -> str:
+    return _read(text[1:-1]) if text.startswith("(") and text.endswith(")") else text
+
+
+def formulas(*, bounded: bool) -> ResourcesServer:
+    def simplify(formula: str) -> dict[str, Any]:
+        """Leave out the outer brackets."""
+        if bounded and formula.count("(") > MOST:
+            raise HttpRefusal(400, "too deep")
+        return {"formula": _read(formula)}
+
+    return ResourcesServer("formulas", tools=[simplify], verify=lambda: 0.0)
+
+
+@pytest.mark.parametrize(("bounded", "verdict"), [(True, Verdict.PASS), (False, Verdict.FAIL)])
+def test_a_text_may_have_more_brackets_than_a_parser_holds(*, bounded: bool, verdict: Verdict) -> None:
+    server = formulas(bounded=bounded)
+    rows = rows_of(server).rows
+    call = ("simplify", {"formula": "(p & q)"}, {"formula": "p & q"})
+    data = Dataset(rows, tuple(rollout_of(row, call, reward=0.0) for row in rows), len(rows))
+    found = [*found_by("calls-valid", server, data), *found_by("calls-invalid", server, data)]
+    assert worst(found) is verdict, [one.actual for one in found]
