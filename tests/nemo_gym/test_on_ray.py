@@ -95,6 +95,7 @@ def _verdicts(report: str) -> dict[str, list[tuple[str, str, str]]]:
     }
 
 
+@pytest.mark.ray
 def test_what_a_cluster_finds_is_what_is_found_without(pytester: pytest.Pytester, cluster: str) -> None:
     """Also of a server whose check ends its process."""
     pytester.makepyfile(fine=FINE, bad=FINE + BAD, dies=FINE)
