@@ -96,9 +96,14 @@ def _refused_subjects(trial: Trial) -> Iterable[Any]:
 
 
 def _is_told(gym: Gym, definition: Definition) -> bool:
-    """Whether the server itself says what this very tool takes."""
+    """Whether the server itself says what this very tool takes, in a document that its code was made into."""
     served = (gym.served or {}).get(definition.name)
-    return served is not None and served.request is not None and served.route == f"/{definition.name}"
+    return (
+        gym.api.is_generated
+        and served is not None
+        and served.request is not None
+        and served.route == f"/{definition.name}"
+    )
 
 
 @check(
@@ -117,7 +122,7 @@ async def drift_argument_refused(trial: Trial, subject: Any) -> None:
     enums, patterns, formats, required and nested arguments are compared; where the schemas cannot decide, the live
     server does.
 
-    If the server has no schema of the tool, it is asked about each argument and its values, and about enums, bounds and
+    If the server has no schema of the tool, or one that was not made from its code by FastAPI, it is asked about each argument and its values, and about enums, bounds and
     types within an object or a list. An answer counts as a refusal, whatever its status, if its wording is that of the
     answer to an invented argument or a wrong value, apart from the name or the value itself, and another call is
     accepted. A recorded call that is refused in its own row, after the calls before it, counts too; so does an argument

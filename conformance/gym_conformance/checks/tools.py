@@ -72,7 +72,8 @@ async def tool_routed(trial: Trial, tool: Tool) -> None:
     A recorded call is made in its own row, after the calls before it. Since a tool may answer 404 for reasons of its
     own, it counts as missing only if each of its answers (to that call, to a call without arguments, to a list, to a
     GET) has the wording with which the server answers a tool that does not exist. On a catch-all server this wording
-    decides whatever the status.
+    decides whatever the status. A route counts as served if an OpenAPI document that FastAPI made lists it; one written
+    by hand may say too much.
 
     The tools of a single-turn server are graded, never executed, unless the env's YAML (`configs/` next to the data)
     names an agent for these rows that is known to post each call to this server, such as simple_agent.
@@ -80,7 +81,7 @@ async def tool_routed(trial: Trial, tool: Tool) -> None:
     Source: responses_api_agents/simple_agent/app.py (0.4.0) feeds the 404 to the model as the tool's answer.
     """
     gym = trial.gym
-    if tool.name in gym.api.tools:
+    if tool.name in gym.api.tools and gym.api.is_generated:
         return
     agent = gym.agent_of(tool.name)
     if gym.kind is ServerKind.SINGLE_TURN and agent is None:
@@ -103,7 +104,7 @@ async def tool_routed(trial: Trial, tool: Tool) -> None:
     if not missing and definition and gym.kind is ServerKind.CATCH_ALL:
         missing = not await knows_tool(gym, trial.channel, definition)
     if missing:
-        served = ", ".join(sorted(gym.api.tools)) or "none by name"
+        served = ", ".join(sorted(gym.api.tools - {tool.name})) or "none by name"
         if definition:
             said = f"rows declare it, but the server has no such tool; it serves {served}"
             drift = definition.drift(DriftKind.TOOL_MISSING, said)

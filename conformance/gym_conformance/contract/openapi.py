@@ -24,6 +24,10 @@ from gym_conformance.contract.identity import SESSION_ID
 
 #: `/{path}` and `/{path:path}`: one route for every tool.
 _CATCH_ALL = re.compile(r"/\{[^/{}]+\}")
+
+#: What FastAPI declares wherever it reads arguments.
+_OF_FASTAPI = "HTTPValidationError"
+
 _GYMNASIUM = frozenset({"/reset", "/step"})
 
 
@@ -60,6 +64,14 @@ class Api:
             for path in self.posts - ({CLOSE} if self.closes_web_sessions else frozenset())
             if path[1:].partition("/")[0] not in RESERVED and "{" not in path and path != "/"
         )
+
+    @property
+    def is_generated(self) -> bool:
+        """Whether FastAPI made the document, from the same types by which it takes calls: one written by hand may differ."""
+        try:
+            return _OF_FASTAPI in self.document["components"]["schemas"]
+        except (KeyError, TypeError):
+            return False
 
     @property
     def closes_web_sessions(self) -> bool:
