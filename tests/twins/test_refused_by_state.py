@@ -59,3 +59,38 @@ def test_a_call_that_the_state_refuses_leaves_no_trace(*, careful: bool, verdict
     data = Dataset(rows, tuple(rollout_of(row, *calls, reward=0.0) for row in rows), len(rows))
     found = found_by("calls-refused-harmless", server, data)
     assert worst(found) is verdict, [one.actual for one in found]
+
+
+@dataclass
+class Stage:
+    files: tuple[str, ...] = ("readme", "notes")
+    staged: list[str] = field(default_factory=list)
+
+
+def stages(*, careful: bool) -> ResourcesServer:
+    """Files are staged, all that are named or none; unless it is `careful`, those before one that is not there."""
+
+    def stage(state: Stage, files: list[str]) -> dict[str, Any]:
+        """Stage files."""
+        for name in [each for each in files if each not in state.files][:1]:
+            if not careful:
+                state.staged += files[: files.index(name)]
+            raise HttpRefusal(404, f"there is no {name}")
+        state.staged += [each for each in files if each not in state.staged]
+        return {"staged": len(files)}
+
+    def status(state: Stage) -> dict[str, Any]:
+        """Show what is staged."""
+        return {"staged": sorted(set(state.staged))}
+
+    return ResourcesServer("stages", tools=[stage, status], verify=lambda: 0.0, state=Stage)
+
+
+@pytest.mark.parametrize(("careful", "verdict"), [(True, Verdict.PASS), (False, Verdict.FAIL)])
+def test_a_trace_is_seen_before_the_call_that_would_hide_it(*, careful: bool, verdict: Verdict) -> None:
+    server = stages(careful=careful)
+    rows = rows_of(server).rows
+    call = ("stage", {"files": ["readme"]}, {"staged": 1})
+    data = Dataset(rows, tuple(rollout_of(row, call, reward=0.0) for row in rows), len(rows))
+    found = found_by("calls-refused-harmless", server, data)
+    assert worst(found) is verdict, [one.actual for one in found]

@@ -277,7 +277,7 @@ def _with_strange_names(trajectory: Trajectory, seen: set[tuple[str, str, bool]]
     Then the trajectory up to that call, with all of these in its place, because the call itself could hide a side
     effect such as a flag. Reads are repeated at the end.
     """
-    reads = reads_in(trajectory.calls)[-_AGAIN:]
+    reads, bare = reads_in(trajectory.calls)[-_AGAIN:], bare_reads(trajectory.row)[:_AGAIN]
     for at, call in reversed(list(enumerate(trajectory.calls))):
         several = list[Call]()
         for name, strange in () if is_read(call.name) else _variants(_unknown_name, call.arguments):
@@ -286,8 +286,9 @@ def _with_strange_names(trajectory: Trajectory, seen: set[tuple[str, str, bool]]
                 several.append(Call(call.name, strange))
                 yield reading_again(trajectory).with_noise(at + 1, several[-1])
                 seen.add(key)
-        if several and reads:
-            yield trajectory.chosen([*range(at), *reads]).with_noise(at, *several)
+        if several and (reads or bare):
+            before = trajectory.chosen([*range(at), *reads])
+            yield replace(before, calls=(*before.calls, *bare)).with_noise(at, *several)
 
 
 def _with_damaged_texts(trajectory: Trajectory) -> Iterator[Trajectory]:
