@@ -46,11 +46,6 @@ def printable(text: str, limit: int | None = 400, length: int = 0) -> Shown:
     return Shown(tame(shown) + (f"... ({length:,} characters)" if cut else ""))
 
 
-def printable_lines(text: str) -> str:
-    """Like `printable`, for text of several lines, such as a traceback of ours, which is not cut."""
-    return "\n".join(printable(line, None) for line in text.split("\n"))
-
-
 def counted(count: int, thing: str) -> str:
     """A number with a noun, such as 1 request or 1,204 requests."""
     return f"{count:,} {thing}{'' if count == 1 else 's'}"

@@ -117,6 +117,13 @@ def test_our_own_fault_is_said_to_be_ours(pytester: pytest.Pytester, gym: str, w
     assert finding["reason"] == "gym-conformance itself failed: RuntimeError: no luck"
 
 
+def test_our_own_fault_is_cut_where_it_quotes_much(pytester: pytest.Pytester, gym: str) -> None:
+    pytester.makeconftest(_BREAK.replace('"no luck"', '"no luck\\n" * 100_000 + "at last"'))
+    run = pytester.runpytest_inprocess("--gym-url", gym, "-k", "seed-replies-object")
+    run.stdout.fnmatch_lines(["*itself failed; this is not*", "E *at last"])
+    assert len(run.outlines) < 300
+
+
 def test_an_older_report_is_replaced_whole(pytester: pytest.Pytester, gym: str) -> None:
     pytester.path.joinpath("r.json").write_text("old")
     arguments = ["--gym-report", "r.json", "--gym-report", "s.json"]

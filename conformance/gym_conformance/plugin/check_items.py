@@ -11,13 +11,12 @@ from gym_conformance.findings import Finding, Verdict, worst
 from gym_conformance.plugin.gate import BASELINE, BEFORE, today
 from gym_conformance.plugin.target import JudgedTarget
 from gym_conformance.plugin.target_run import secrets_of
-from gym_conformance.printable import printable_lines
 from gym_conformance.reports.changes import compare
 from gym_conformance.reports.terminal_text import explain
 from gym_conformance.trajectories.trajectory import Schedule
 from gym_conformance.trials.check import Check
 
-#: Lines that are kept of what is logged or printed while a check runs, and characters of each.
+#: Lines that are kept of a traceback, and of what is logged or printed while a check runs, and characters of each.
 _KEPT: Final = (200, 1_000)
 
 
@@ -90,8 +89,8 @@ class CheckItem(pytest.Item):
             stale = [f"stale: {entry}" for entry in self.stale]
             return "\n\n".join([*explain(finding for finding in self.findings if not finding.accepted), *stale])
         if isinstance(excinfo.value, pytest.fail.Exception):  # as of pytest-timeout: our traceback means nothing then
-            return printable_lines(self.redacted(str(excinfo.value)))
-        trace = printable_lines(self.redacted(str(super().repr_failure(excinfo, style))))
+            return self._end_of(str(excinfo.value))
+        trace = self._end_of(str(super().repr_failure(excinfo, style)))
         whom = f" to its authors ({self.check.url})" if self.check.url else ""
         return (
             f"{self.itself} itself failed; this is not a finding about the server. Please report it{whom}.\n\n{trace}"
@@ -108,11 +107,13 @@ class CheckItem(pytest.Item):
 
     def add_report_section(self, when: str, key: str, content: str) -> None:
         """Keep the end of what was logged or printed meanwhile, safe to show: libraries quote what they cannot read."""
-        if not content:  # as nearly always, and to know the secrets takes milliseconds
-            return
+        if content:  # there is none nearly always, and to know the secrets takes milliseconds
+            super().add_report_section(when, key, f"{self._end_of(content)}\n")
+
+    def _end_of(self, text: str) -> str:
+        """The last lines of a text, safe to show: an exception may quote megabytes, and have them in its frames."""
         show, (most, longest) = secrets_of(self.target.options).show, _KEPT
-        lines = content.splitlines()[-most:]
-        super().add_report_section(when, key, "".join(f"{show(line, longest)}\n" for line in lines))
+        return "\n".join(show(line, longest) for line in text.splitlines()[-most:])
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """The check's location: its section, not a file."""
