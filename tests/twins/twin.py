@@ -71,7 +71,7 @@ class Twin:
         data: the rows and rollouts that it is judged with.
         timeout: seconds that a request is given.
         lock: the tools as they are said to be.
-        tempts: of one without a fault, the sections of the contract whose checks might mistake its habit for one.
+        tempts: the sections of the contract whose other checks might mistake its habit, or its fault, for one.
     """
 
     name: str

@@ -114,7 +114,14 @@ def with_object(reply: Json) -> Json:
 
 TWINS: tuple[Twin, ...] = (
     twin("a handler blocks the server", "metrics-empty", odd(blocking), untestable="metrics-order", timeout=1.0),
-    twin("hangs on a long text", "verify-degenerate", HangsOnLongText, untestable="resources-loop-free", timeout=1.5),
+    twin(
+        "hangs on a long text",
+        "verify-degenerate",
+        HangsOnLongText,
+        tempts="verify",
+        untestable="resources-loop-free",
+        timeout=1.5,
+    ),
     twin(
         "a tool hangs",
         "seed-no-redirects cookie-replacing-client",
