@@ -222,16 +222,15 @@ class Judge:
             return replace(found, not_examined=isinstance(reason, NotExamined))
         except (Untestable, NoSession, NotSent) as missing:
             untold = self._untold(missing) if check.level is Level.MUST and not repeated else None
-            if untold and untold.exchange:
-                trial.channel.adopt(untold.exchange)
+            if untold:
+                trial.channel.adopt_fault(untold)
                 return await self._explained(check, subject, untold, trial)
             hangs = isinstance(missing, PathHangs) and self.diagnoses.needs
             return self._finding(check, subject, Verdict.UNTESTABLE, hangs or str(missing))
         except ServerFault as fault:
             if fault.fault is Fault.UNREACHABLE:
                 self.silent = f"it stopped answering in {check.id}"
-            if fault.exchange is not None:
-                trial.channel.adopt(fault.exchange)
+            trial.channel.adopt_fault(fault)
             return await self._explained(check, subject, fault, trial, repeated=repeated)
         return self._pass(check, subject, trial)
 

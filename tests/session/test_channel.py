@@ -67,6 +67,37 @@ async def test_a_fault_holds_nothing_of_what_was_read_and_large_replies_are_expe
 
 
 @in_loop
+async def test_a_fault_in_another_channel_comes_with_its_session() -> None:
+    class Hanging(Counting):
+        async def send(self, method: str, message: bytes, *, fresh: bool = False) -> Reply:
+            if b"/hangs" in message:
+                raise ServerFault(Fault.HANG, "no byte")
+            return await super().send(method, message, fresh=fresh)
+
+    endpoint = Endpoint("http://127.0.0.1:1", Hanging(1), 5.0)
+    paths = ["/seed_session", "/first", "/seed_session", "/tool", "/hangs"]
+
+    async def fault() -> ServerFault:
+        channel = Channel(endpoint)
+        with pytest.raises(ServerFault) as raised:
+            for path in paths:
+                await channel.send(Request("POST", path))
+        return raised.value
+
+    empty, other = Channel(endpoint), Channel(endpoint)
+    await other.send(Request("GET", "/"))
+    for channel in (empty, other):
+        channel.adopt_fault(await fault())
+    assert [one.request.path for one in empty.exchanges] == paths[2:]
+    assert [one.request.path for one in other.exchanges] == ["/", "/hangs"]
+    assert [one.number for one in empty.exchanges] == [
+        3,
+        4,
+        5,
+    ]  # by which later requests name the reply with their cookie
+
+
+@in_loop
 async def test_nothing_is_sent_after_the_end_of_a_run() -> None:
     endpoint = Endpoint("http://127.0.0.1:1", Counting(1), 5.0, until=0.0, bound=7.0)
     with pytest.raises(OutOfTime, match="after 7 s"):

@@ -115,7 +115,9 @@ def affordable(knowledge: Knowledge, reads: Iterable[ReadLater], most: int = _RE
 async def expect_each_complete(trial: Trial, reads: Sequence[ReadLater], what: str) -> None:
     """Hold reads at once to reads after pauses: of all of them those that differ at first."""
     many = [*reads] * _EACH
-    late = asyncio.gather(*(read.made(trial, Channel(trial.gym.endpoint), PAUSES[0]) for read in many))
+    pausing = [partial(read.made, trial, Channel(trial.gym.endpoint), PAUSES[0]) for read in many]
+    size = (await knowledge_of(trial)).beside(len(many))  # each may compute for seconds, as a program does that is run
+    late = asyncio.ensure_future(beside(pausing, size))
     try:
         # one after the other: beside others a read may come too late to meet what is not there yet
         early = [await read.made(trial, Channel(trial.gym.endpoint)) for read in many]

@@ -377,6 +377,7 @@ class Channel:
             if fault.fault in (Fault.BROKEN, Fault.UNREACHABLE):
                 endpoint.unanswered += [fault.exchange][: _UNANSWERED - len(endpoint.unanswered)]
             self.exchanges.append(fault.exchange)
+            fault.session = self._since_seed()
             raise
         endpoint.took(request, reply)
         endpoint.heard(request, reply)
@@ -413,6 +414,18 @@ class Channel:
                 return
             self.exchanges[at] = one.light()
             self._replies -= one.reply_bytes - self.exchanges[at].reply_bytes
+
+    def _since_seed(self) -> tuple[Exchange, ...]:
+        """The last exchanges, from a seed on; the last one alone if there was none."""
+        seeds = (at for at, one in enumerate(self.exchanges) if one.request.path == SEED_SESSION)
+        return tuple(self.exchanges[max(seeds, default=-1) :])
+
+    def adopt_fault(self, fault: ServerFault) -> None:
+        """Record a fault of another channel, with the session that it ended if nothing else is recorded here."""
+        if not self.exchanges:
+            self.exchanges += fault.session
+        elif fault.exchange:
+            self.adopt(fault.exchange)
 
     def adopt(self, exchange: Exchange) -> None:
         """Record an exchange of another channel that belongs to the reproduction, unless it is recorded already."""

@@ -33,6 +33,7 @@ class ServerFault(Exception):
         fault: which of the six causes.
         detail: what was observed, in one line.
         exchange: its record, once there is one.
+        session: the record of its channel from the last seed on, which it ends.
         partial: the first bytes of the reply as received, at most 4 KiB; None if none came.
     """
 
@@ -42,3 +43,4 @@ class ServerFault(Exception):
         self.detail = detail
         self.partial = partial
         self.exchange: Exchange | None = None
+        self.session: tuple[Exchange, ...] = ()
