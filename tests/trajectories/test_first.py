@@ -1,6 +1,7 @@
 """The examples that each property begins with, where rollouts are recorded, and where none is."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -274,3 +275,17 @@ def test_the_same_stands_beside_itself_in_other_words() -> None:
     }
     [other] = {words for words in said if words != ("milk", "milk")}
     assert len(set(other)) == 1, "a read asks for what was written"
+
+
+@pytest.mark.parametrize(
+    ("pace", "size"),
+    [
+        ({}, 16),
+        ({"session_seconds": 0.002, "call_seconds": 0.01}, 16),
+        ({"session_seconds": 0.002, "call_seconds": 0.3, "at_once": 64}, 16),
+        ({"session_seconds": 0.002, "call_seconds": 3.5}, 1),
+    ],
+    ids=["unknown", "quick", "waits", "computes"],
+)
+def test_as_many_sessions_run_at_once_as_are_done_in_time(pace: dict[str, Any], size: int) -> None:
+    assert Knowledge((), **pace).beside(16) == size

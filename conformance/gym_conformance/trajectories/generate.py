@@ -21,8 +21,8 @@ T = TypeVar("T")
 #: A rollout of this many calls reaches most states; longer ones mostly cost time.
 CALLS = 6
 
-#: No more concurrent sessions than the server could score one by one in this many seconds, in case scoring blocks its
-#: event loop.
+#: No more concurrent sessions than the server could do one by one in this many seconds, in case scoring or a call blocks
+#: its event loop, or computes.
 _BATCH_SECONDS: Final = 1.0
 
 #: Values of one format kept for an argument.
@@ -115,8 +115,13 @@ class Knowledge:
         return may_read(tool) or self.reads(tool.name)
 
     def beside(self, at_most: int) -> int:
-        """How many trials may run concurrently: as many as the server was found to handle, or could score in time."""
-        return max(min(self.at_once, at_most), self.sessions_in(_BATCH_SECONDS, at_most=at_most))
+        """How many trials may run concurrently: as many as the server was found to handle, or could do one by one in time.
+
+        A call may compute for seconds, as a program does that is run: a dozen at once would be no answer in time.
+        """
+        seconds = self.session_seconds + self.call_seconds
+        one_by_one = int(_BATCH_SECONDS / seconds) if seconds else at_most
+        return max(1, min(max(self.at_once, one_by_one), at_most))
 
     def tools(self, row: Row) -> Mapping[str, "ToolCalls"]:
         """The row's tools for which a valid call can be made, by name; cached, since strategies are costly to build."""
