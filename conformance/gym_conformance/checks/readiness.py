@@ -116,8 +116,7 @@ async def expect_each_complete(trial: Trial, reads: Sequence[ReadLater], what: s
     """Hold reads at once to reads after pauses: of all of them those that differ at first."""
     many = [*reads] * _EACH
     pausing = [partial(read.made, trial, Channel(trial.gym.endpoint), PAUSES[0]) for read in many]
-    size = (await knowledge_of(trial)).beside(len(many))  # each may compute for seconds, as a program does that is run
-    late = asyncio.ensure_future(beside(pausing, size))
+    late = asyncio.ensure_future(beside(pausing, _at_once(trial, len(many))))
     try:
         # one after the other: beside others a read may come too late to meet what is not there yet
         early = [await read.made(trial, Channel(trial.gym.endpoint)) for read in many]
@@ -136,7 +135,7 @@ async def _expect_complete(trial: Trial, read: ReadLater, what: str) -> None:
     """Hold a read at once to reads after pauses, chance excluded."""
     pauses = cycle(PAUSES)
     late = [partial(read.made, trial, Channel(trial.gym.endpoint), next(pauses)) for _ in range(_CONTROLS)]
-    settled, *others = await beside(late, _CONTROLS)
+    settled, *others = await beside(late, _at_once(trial, _CONTROLS))
     mask = varying([*map(read.told, (settled, *others))])
 
     async def differs(channel: Channel, *, early: bool) -> Difference | None:
@@ -148,7 +147,7 @@ async def _expect_complete(trial: Trial, read: ReadLater, what: str) -> None:
 
     if await differs(Channel(trial.gym.endpoint), early=True) and (
         found := await waiting_beyond_chance(
-            trial, partial(differs, early=True), partial(differs, early=False), 2 * FEW
+            trial, partial(differs, early=True), partial(differs, early=False), _at_once(trial, 2 * FEW)
         )
     ):
         trial.schedule = Schedule((read.trajectory,))
@@ -158,6 +157,12 @@ async def _expect_complete(trial: Trial, read: ReadLater, what: str) -> None:
             f"What {what} starts still runs after its reply, in a task or a thread: reply when it is done"
             + (", or let verify wait for it." if read.scored else "."),
         )
+
+
+def _at_once(trial: Trial, most: int) -> int:
+    """How many sessions pause at once: each call may compute for seconds, as a program does that is run."""
+    known = trial.learned.knowledge
+    return known.beside(most) if known else most
 
 
 def _reads(knowledge: Knowledge) -> Iterator[ReadLater]:
