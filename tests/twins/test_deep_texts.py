@@ -12,11 +12,13 @@ from tests.twins.judging import found_by
 from tests.twins.twin import rollout_of
 from tests.twins.unrecorded import rows_of
 
-MOST = 200
+MOST, DEEPEST = 200, 500
 
 
-def _read(text: str) -> str:
-    return _read(text[1:-1]) if text.startswith("(") and text.endswith(")") else text
+def _read(text: str, depth: int = 0) -> str:
+    if depth > DEEPEST:  # of its own: Hypothesis raises the interpreter's limit, and runs in this process, too
+        raise RecursionError("maximum recursion depth exceeded")
+    return _read(text[1:-1], depth + 1) if text.startswith("(") and text.endswith(")") else text
 
 
 def formulas(*, bounded: bool) -> ResourcesServer:
