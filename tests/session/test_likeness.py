@@ -46,6 +46,7 @@ def test_alike_but_for_what_it_is_about(one: Answer, other: Answer) -> None:
         (answer("a cat", "a"), answer("b cat b", "b")),
         (answer("not before 2026-11-26"), answer("not before 2026-11-27")),
         (answer({"detail": "Not Found"}), answer({"detail": "Not Found", "path": "/x"})),
+        (answer({"open": True}), answer({"open": 1})),
     ],
 )
 def test_other_words_are_another_answer(one: Answer, other: Answer) -> None:

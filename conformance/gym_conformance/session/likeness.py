@@ -63,7 +63,7 @@ def alike(one: Answer, other: Answer, *more: Answer) -> bool:
     A reply may mention what both requests were about: 'gold' is not one of silver, copper. So if it is not enough to
     replace each request's own texts in its reply, those of both are replaced in both, or none: 'true' or 'false', please.
     """
-    if (one.reply.status, one.reply.said) == (other.reply.status, other.reply.said):
+    if one.reply.status == other.reply.status and same(one.reply.said, other.reply.said):
         return True
     about = one.about + other.about
     pairs = [(one, other), (replace(one, about=()), replace(other, about=()))]
