@@ -133,6 +133,9 @@ def by_name(trial: Trial, rows: Sequence[Row], trajectory: Trajectory, found: Se
         spoken = next(iter(names_in(other)), frozenset()) if other.row is not trajectory.row else frozenset()
         return renamed(earlier, {**taking(spoken, names), **names})
 
+    def held(after: _After, *told: Trajectory) -> Maker:
+        return after.held(trial, Told(Schedule(told), ", as after a session that used other names"))
+
     tried = [*((names, trajectory) for names in sets[:_SETS]), *zip(sets, others, strict=False)]
     if late.calls != trajectory.calls and (names := frozenset().union(*sets[:1], ids_of(trajectory.row))):
         tried.append((names, late))
@@ -142,19 +145,17 @@ def by_name(trial: Trial, rows: Sequence[Row], trajectory: Trajectory, found: Se
         for names, other in pairs:
             earlier = late if other is late else replace(trajectory, row=other.row)
             after = _After(partial(new, names), partial(said, earlier, other), partial(renamed, trajectory))
-            told = Schedule((said(earlier, other, {name: name for name in names}), trajectory))
-            yield after.held(trial, Told(told, ", as after a session that used other names"))
+            yield held(after, said(earlier, other, {name: name for name in names}), trajectory)
     for name in _said_again(trajectory, sets[0] if sets else frozenset()):
         after = _After(
             partial(new_names, sets[0]), partial(_sharing, trajectory, sets[0], name), partial(renamed, trajectory)
         )
-        told = Schedule((_sharing(trajectory, sets[0], name, {name: name}), trajectory))
-        yield after.held(trial, Told(told, ", as after a session that used other names"))
+        yield held(after, _sharing(trajectory, sets[0], name, {name: name}), trajectory)
     given = sets[-1] if sets else frozenset()
     asks = _without_first(trajectory, given)
     if any(given & _said(call) for call in asks.calls):
         after = _After(partial(new_names, given), partial(renamed, trajectory), partial(renamed, asks))
-        yield after.held(trial, Told(Schedule((trajectory, asks)), ", as after a session that used other names"))
+        yield held(after, trajectory, asks)
 
 
 def _sharing(trajectory: Trajectory, names: frozenset[Any], name: Any, mine: Names) -> Trajectory:

@@ -30,9 +30,11 @@ _LAST, _SPREAD = 40, 8
 #: The end of a text that encloses another, such as a closing fence.
 _ENDING: Final = re.compile(r"\s*[`)\]}>\"'*$]+\s*\Z")
 
-#: What stands where a number or a word should: a sign that is a digit and yet no number, and more brackets than a parser
-#: that calls itself for each can hold.
-_ODD: Final = ("\u00b2", "(" * 3_000 + "1" + ")" * 3_000, "[" * 3_000 + "1" + "]" * 3_000)
+#: More brackets than a parser that calls itself for each can hold.
+_DEEP: Final = "(" * 3_000 + "1" + ")" * 3_000
+
+#: What stands where a number or a word should: a sign that is a digit and yet no number, and many brackets.
+_ODD: Final = ("\u00b2", _DEEP, "[" * 3_000 + "1" + "]" * 3_000)
 
 _LETTERS: Final = re.compile(r"[A-Za-z]+|\d+")
 
@@ -46,7 +48,7 @@ def damaged(trajectory: Trajectory) -> list[str]:
     short = (text for text in texts if _STRUCTURE.search(text) and len(text) <= _LONG)
     chosen = list(first_of_each(lambda text: _LETTERS.sub("a", text), short).values())[:_TEXTS]
     forms = [form for text in chosen for form in (text[:-1], text[: len(text) // 2], f"{text}(")]
-    deep = _ODD[1:2] if chosen else ()
+    deep = [_DEEP] if chosen else []
     return list(dict.fromkeys(form for form in (*deep, *forms, _INHERITED, *_UNFINISHED) if form.strip()))[:_FORMS]
 
 
