@@ -124,6 +124,16 @@ def test_our_own_fault_is_cut_where_it_quotes_much(pytester: pytest.Pytester, gy
     assert len(run.outlines) < 300
 
 
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "xdist"])
+def test_a_finding_is_printed_once_in_ci(
+    pytester: pytest.Pytester, serving: Callable[[ASGIApp], str], monkeypatch: pytest.MonkeyPatch, workers: list[str]
+) -> None:
+    monkeypatch.setenv("CI", "true")
+    run = pytester.runpytest_subprocess("--gym-url", serving(html), "-k", "seed-replies-object", *workers, timeout=60)
+    assert run.stdout.str().count("  expected:") == 1
+    run.stdout.fnmatch_lines(["FAILED gym/seed::seed-replies-object - *"])
+
+
 def test_an_older_report_is_replaced_whole(pytester: pytest.Pytester, gym: str) -> None:
     pytester.path.joinpath("r.json").write_text("old")
     arguments = ["--gym-report", "r.json", "--gym-report", "s.json"]

@@ -222,7 +222,10 @@ class JudgingSession:
         """Act on the findings of a check that has just run."""
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Print the summary."""
+        """Print the summary; pytest's own comes next, and would have each failure's text whole again in CI."""
+        for report in terminalreporter.getreports("failed"):
+            if hasattr(report, "gym"):
+                report.longrepr = str(report.longrepr).partition("\n")[0]
         if self.worker is None and self.concluding:
             self.summarise(terminalreporter)
             if self.config.getini("gym_github"):
