@@ -78,6 +78,17 @@ def test_each_row_may_offer_the_members_of_its_own_task() -> None:
     assert disagree.kind is DriftKind.ROWS_DISAGREE
 
 
+def test_each_row_may_set_the_bounds_of_its_own_task() -> None:
+    tools = [
+        {"name": "reveal", "parameters": of("row", row=INTEGER | {"minimum": 0, "maximum": rows_of_the_board})}
+        for rows_of_the_board in (5, 8, 29.5)
+    ]
+    assert survey(rows(*tools), None, executed=True) == ()
+    unbounded = {"name": "reveal", "parameters": of("row", row=INTEGER | {"minimum": 0})}
+    (disagree,) = survey(rows(*tools, unbounded), None, executed=True)
+    assert (disagree.kind, disagree.path) == (DriftKind.ROWS_DISAGREE, "/parameters/properties/row/maximum")
+
+
 def test_breaking_comes_first() -> None:
     declared = rows({"name": "plain", "parameters": of("z", "city", city=INTEGER)}, {"name": "gone"})
     weights = [drift.weight for drift in survey(declared, SERVED, executed=True)]

@@ -284,9 +284,9 @@ def _calls(gym: Gym, definition: Definition) -> Iterator[Any]:
 async def drift_rows_disagree(trial: Trial, subject: Any) -> None:
     """Compares the definitions of each tool across all rows of all files: schemas, `strict`, and nested or flat form.
 
-    Descriptions alone belong to `drift-description`, and the members of an enum may depend on the row: only their types
-    are compared. Sends nothing. On a server that executes no tools, such as one that grades calls, each row may bring
-    its own tools.
+    Descriptions alone belong to `drift-description`. The members of an enum and the bounds of a number, a list or a text
+    may depend on the row: only the members' types are compared, and which bounds there are. Sends nothing. On a server
+    that executes no tools, such as one that grades calls, each row may bring its own tools.
 
     Our inference: one route serves them all.
     """

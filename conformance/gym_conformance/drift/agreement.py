@@ -10,12 +10,16 @@ from gym_schemas import Schema, differences, rewrite
 
 _NAMED = 4
 
+_BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+_LENGTHS = ("minLength", "maxLength", "minItems", "maxItems")
+
 
 def disagreement(definitions: Sequence[Definition]) -> Drift | None:
     """The difference between definitions of one name, or None.
 
     Different descriptions are a note; nested versus flat, strict versus not, and different schemas are a warning. The
-    members of an enum may depend on the row, such as the symbols that its task is about; only their types are compared.
+    members of an enum and the bounds of numbers, lists and texts may depend on the row, such as the symbols that its task
+    is about, or the size of its board; only the members' types are compared, and which bounds there are.
     """
     first, *others = definitions
     for kind, descriptions in ((DriftKind.ROWS_DISAGREE, False), (DriftKind.DESCRIPTION_DIFFERS, True)):
@@ -40,7 +44,7 @@ def disagreement(definitions: Sequence[Definition]) -> Drift | None:
 def _spelled(definition: Definition, descriptions: bool) -> object:
     parameters = definition.parameters
     return {
-        "parameters": rewrite(plain(parameters, descriptions=descriptions), _without_members)
+        "parameters": rewrite(plain(parameters, descriptions=descriptions), _without_values)
         if isinstance(parameters, dict)
         else parameters,
         "strict": definition.strict,
@@ -49,9 +53,10 @@ def _spelled(definition: Definition, descriptions: bool) -> object:
     }
 
 
-def _without_members(node: dict[str, Any]) -> Schema:
+def _without_values(node: dict[str, Any]) -> Schema:
     members = [node.pop("const")] if "const" in node else node.get("enum")
     if isinstance(members, list):
         node.pop("type", None)
         node["enum"] = sorted({type(member).__name__ for member in members})
-    return node
+    bounds = {key: 0 for key in (*_BOUNDS, *_LENGTHS) if type(node.get(key)) in (int, float)}
+    return node | bounds
