@@ -91,6 +91,28 @@ def test_a_lock_that_a_refused_call_leaves_held_is_told() -> None:
     assert "lock" in finding.hint
 
 
+class WaitsForItself(ReferenceServer):
+    """What has been added to a place once is never added there again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.added = defaultdict[str, set[str]](set)
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: dict[str, Any]) -> Any:
+        if tool.name == "add_stock" and str(arguments) in self.added[session_id]:
+            await asyncio.Event().wait()
+        reply = await super().call(session_id, tool, arguments)
+        self.added[session_id].add(str(arguments))
+        return reply
+
+
+def test_what_hangs_after_a_call_that_was_taken_is_no_trace_of_a_refused_one() -> None:
+    [finding] = found_by("calls-refused-harmless", WaitsForItself(), timeout=1.0)
+    assert finding.verdict is Verdict.FAIL, finding
+    assert "no complete answer came in time" in finding.actual
+    assert "refused" not in finding.hint
+
+
 class KeepsAPlace(KeepsTheLock):
     """The same of all sessions: a few places, one of which each such call takes for good."""
 

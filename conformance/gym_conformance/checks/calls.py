@@ -364,7 +364,7 @@ async def _refused(trial: Trial, noisy: Trajectory) -> TrajectoryRun:
         NotApplicable: none is, or one crashes the server.
     """
     disturbing = await _disturbed(trial, trial.channel, noisy)
-    if taken := [at for at, step in zip(sorted(noisy.noise), disturbing.refusals, strict=True) if not step.is_refused]:
+    if taken := _taken(disturbing):
         noisy = noisy.without(taken)
         if not noisy.noise:
             raise NotApplicable("the call was not refused")
@@ -390,6 +390,11 @@ async def _disturbed(trial: Trial, channel: Channel, noisy: Trajectory) -> Traje
     except ServerFault as fault:
         if fault.fault is not Fault.HANG or not rollout.refusals or trial.among or trial.once:
             raise
+        if taken := _taken(rollout):
+            # no trace of a refusal, unless it hangs after those alone that were refused
+            with endpoint.forgiving():
+                await _disturbed(trial, Channel(endpoint), noisy.without(taken))
+            raise
         asked = fault.exchange.request.path if fault.exchange else "the next call"
         await run(trial.gym, Channel(endpoint), noisy.without_noise())
         with suppress(ServerFault), endpoint.forgiving():  # other sessions are answered
@@ -402,6 +407,12 @@ async def _disturbed(trial: Trial, channel: Channel, noisy: Trajectory) -> Traje
             "A refused call leaves a lock or a transaction of the session open: use `async with`, or release it in `finally`.",
         ) from fault
     return rollout
+
+
+def _taken(rollout: TrajectoryRun) -> list[int]:
+    """Which of the calls that were to be refused were not, among those that have been made."""
+    made = zip(sorted(rollout.trajectory.noise), rollout.refusals, strict=False)
+    return [at for at, step in made if not step.is_refused]
 
 
 _REFUSED_BEFORE = (
