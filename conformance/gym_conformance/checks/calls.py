@@ -392,8 +392,8 @@ async def _disturbed(trial: Trial, channel: Channel, noisy: Trajectory) -> Traje
             raise
         if taken := _taken(rollout):
             # no trace of a refusal, unless it hangs after those alone that were refused
-            with endpoint.forgiving():
-                await _disturbed(trial, Channel(endpoint), noisy.without(taken))
+            endpoint.forgive(fault)
+            await _disturbed(trial, Channel(endpoint), noisy.without(taken))
             raise
         asked = fault.exchange.request.path if fault.exchange else "the next call"
         await run(trial.gym, Channel(endpoint), noisy.without_noise())
