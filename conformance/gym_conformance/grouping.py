@@ -1,7 +1,8 @@
-"""Groups values by a key: all values of each key, the distinct ones, or the first; or puts the first of each before the rest."""
+"""Groups values by a key: all values of each key, the distinct ones, or the first; or orders them, the first of each kind before the rest."""
 
-from collections.abc import Callable, Hashable, Iterable
-from typing import TypeVar
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from itertools import zip_longest
+from typing import Any, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
@@ -32,3 +33,10 @@ def each_kind_first(kind: Callable[[T], Hashable], values: Iterable[T]) -> list[
     """The first value of each key, in their order, and then the others, key by key."""
     kinds = grouped(kind, values).values()
     return [*(several[0] for several in kinds), *(value for several in kinds for value in several[1:])]
+
+
+def round_robin(several: Iterable[Iterable[T]]) -> Iterator[T]:
+    """The first value of each, then the second of each, and so on, as far as there are any."""
+    none_left: Any = object()
+    for turn in zip_longest(*several, fillvalue=none_left):
+        yield from (value for value in turn if value is not none_left)

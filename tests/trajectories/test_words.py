@@ -55,6 +55,10 @@ def _library() -> FastAPI:
             raise HTTPException(404, f"no book is called {call['title']}")
         return {"lent": call["title"]}
 
+    @app.post("/catalogue")
+    def catalogue() -> dict[str, list[str]]:
+        return {"titles": ["Dune"]}
+
     @app.post("/order")
     def order(call: dict[str, dict[str, str]]) -> dict[str, str]:
         return lend(call["order"])
@@ -66,12 +70,24 @@ def _library() -> FastAPI:
     return app
 
 
-def test_words_come_from_fields_first_and_then_from_what_the_user_says() -> None:
-    assert words_of(_row(wanted={"Dune": 7})) == ("Dune", "Lend", "War and Peace", "Emma")
+def test_words_come_from_fields_in_turn_with_what_the_user_says() -> None:
+    row = _row(wanted={"Dune": 7, "Ulysses": 2})
+    assert words_of(row) == ("Dune", "Lend", "Ulysses", "War and Peace", "Emma")
+
+
+def test_a_long_prompt_leaves_room_for_what_the_user_says_and_for_what_is_listed() -> None:
+    rules = "".join(f"Rule{number} holds. " for number in range(40))
+    messages = [{"role": "system", "content": rules}, {"role": "user", "content": "Lend me the one by Emma."}]
+    catalogue = {"type": "function", "name": "catalogue", "parameters": {"type": "object", "properties": {}}}
+    row = Row(
+        {"responses_create_params": {"input": messages, "tools": [_LEND, catalogue]}}, Source(Path("rows.jsonl"), 1)
+    )
+    assert words_of(row)[:4] == ("Rule0", "Lend", "Rule1", "Emma")
+    assert [call["title"] for call in _asked(row)["lend"] if isinstance(call, dict)] == ["Dune"]
 
 
 def test_what_listed_things_call_their_properties_comes_last() -> None:
-    words = ("Herbert", "b-1", "Dune", "Lend", "War and Peace", "Emma", "id", "title")
+    words = ("b-1", "Lend", "Herbert", "War and Peace", "Dune", "Emma", "id", "title")
     assert words_of(_row(books=[{"id": "b-1", "title": "Dune"}], authors={"Herbert": 1})) == words
 
 

@@ -7,7 +7,6 @@ all sessions share, and that no seed resets, is the commonest leak that shipped.
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import chain, zip_longest
 
 from gym_conformance.checks.after_others import (
     by_answer,
@@ -22,6 +21,7 @@ from gym_conformance.checks.after_others import (
 from gym_conformance.checks.between_reads import around, asking_for_others, fresh, steady, where_it_ends
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.findings import Cause
+from gym_conformance.grouping import round_robin
 from gym_conformance.session.channel import NoRoom
 from gym_conformance.trajectories.before_and_after import ChangedAnswer, changed, changed_since, reads_on
 from gym_conformance.trajectories.evidence import LOOKS, Look, allowed, chance_of
@@ -125,7 +125,7 @@ async def _expect_no_traces(
 ) -> _Pairs:
     """Try pairs of sessions of all kinds in turn, as far as there is time and room."""
     kinds = _kinds(trial, rows, knowledge, found)
-    makers = [make for make in chain.from_iterable(zip_longest(*kinds)) if make]
+    makers = list(round_robin(kinds))
     seconds = max(_SECONDS, _PATIENCE * trial.settings.search.profile.patience)
     looking, excluding = (Patience(seconds, len(kinds)) for _ in range(2))
     suspects = await suspected(trial, makers, knowledge.beside(FEW), looking)

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain, zip_longest
 
 from gym_conformance.checks.own_writes import expect_own_writes, found_again
 from gym_conformance.checks.readiness import ReadLater, affordable, expect_each_complete, once_more
+from gym_conformance.grouping import round_robin
 from gym_conformance.trajectories.first import first_calls, known
 from gym_conformance.trajectories.generate import Knowledge, is_read, reads_in, writes_in
 from gym_conformance.trajectories.trajectory import Schedule
@@ -62,7 +62,7 @@ def _writes(knowledge: Knowledge) -> Iterator[ReadLater]:
 def _scored(knowledge: Knowledge) -> Iterator[ReadLater]:
     """What is known up to a write, and as a whole, without its reads, which may wait for what it writes; then its verify."""
     up_to_a_write = (read.trajectory for read in _writes(knowledge))
-    for trajectory in filter(None, chain.from_iterable(zip_longest(up_to_a_write, known(knowledge)))):
+    for trajectory in round_robin((up_to_a_write, known(knowledge))):
         writes = writes_in(trajectory.calls)
         if writes:
             yield ReadLater(trajectory.chosen(writes), 1 + len(writes), scored=True)

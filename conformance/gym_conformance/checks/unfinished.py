@@ -2,13 +2,13 @@
 
 import re
 from functools import partial
-from itertools import chain, zip_longest
 from typing import Final
 
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.policy_output import ENDLESS, UNFINISHED, message, response
 from gym_conformance.contract.statuses import is_success
 from gym_conformance.contract.verify_reply import is_number
+from gym_conformance.grouping import round_robin
 from gym_conformance.session.channel import Channel, PathHangs
 from gym_conformance.session.server_fault import ServerFault
 from gym_conformance.trajectories.damage import cut_off, cut_within, odd_at_the_end
@@ -89,5 +89,4 @@ def _unfinished(knowledge: Knowledge) -> tuple[dict[Row, str], list[tuple[Row, s
         for row, text in whole.items()
         for way in (odd_at_the_end, cut_off, cut_within)
     )
-    cuts = zip_longest(*ways)
-    return whole, [each for each in chain.from_iterable(cuts) if each]
+    return whole, list(round_robin(ways))

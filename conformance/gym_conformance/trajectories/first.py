@@ -4,12 +4,12 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, islice, zip_longest
+from itertools import chain, islice
 from random import Random
 from typing import Any
 
 from gym_conformance.contract.dataset_rows import Call, Row, Tool
-from gym_conformance.grouping import each_kind_first, first_of_each, grouped
+from gym_conformance.grouping import each_kind_first, first_of_each, grouped, round_robin
 from gym_conformance.trajectories.crossing import crossed, with_crossed
 from gym_conformance.trajectories.damage import damaged
 from gym_conformance.trajectories.generate import Knowledge, crowded_by, is_read, reads_in, references, writes_in
@@ -306,8 +306,7 @@ def _with_damaged_texts(trajectory: Trajectory) -> Iterator[Trajectory]:
 def _last_calls(trajectory: Trajectory) -> Iterator[tuple[int, Call]]:
     """The last calls of each tool with their indices, the very last first, since earlier ones may follow no read."""
     by_tool = grouped(lambda each: each[1].name, reversed(list(enumerate(trajectory.calls))))
-    in_turn = zip_longest(*(calls[:_PLACES] for calls in by_tool.values()))
-    return (each for each in chain.from_iterable(in_turn) if each)
+    return round_robin(calls[:_PLACES] for calls in by_tool.values())
 
 
 def reading_again(trajectory: Trajectory) -> Trajectory:
@@ -403,7 +402,7 @@ def side_by_side(knowledge: Knowledge) -> list[Schedule]:
     pairs += [Schedule((one, other), tuple(in_turn((one, other)))) for other in _with_other_values(one)]
     calling = (each for each, _ in first_calls(found, lambda call: not is_read(call.name)))
     writing = list(first_of_each(id, calling).values())[:_WRITING]
-    elsewhere = filter(None, chain.from_iterable(zip_longest(*map(with_other_members, writing))))
+    elsewhere = round_robin(map(with_other_members, writing))
     twice = [each for each in (*writing, *islice(elsewhere, _EXCHANGED)) if each is not one]
     pairs += [Schedule((each, each), tuple(in_turn((each, each)))) for each in twice]
     busy = _busy(two)

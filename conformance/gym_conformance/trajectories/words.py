@@ -9,12 +9,13 @@ import re
 from collections.abc import Collection, Sequence
 from functools import partial
 from http import HTTPStatus
-from itertools import pairwise, zip_longest
+from itertools import pairwise
 from random import Random
 from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Call, Row, Tool
 from gym_conformance.contract.statuses import is_success
+from gym_conformance.grouping import round_robin
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import Session
@@ -66,17 +67,17 @@ async def known_arguments(gym: Gym, rows: Sequence[Row]) -> dict[str, tuple[Any,
 
 
 async def _words(gym: Gym, row: Row) -> tuple[str, ...]:
-    """The row's words, and where these are few, those that its reads without arguments list."""
-    words, shown = words_of(row), list[str]()
+    """The row's words, in turn with those that its reads without arguments list."""
+    shown: list[str] = []
     reads = [tool for tool in row.tools if may_read(tool) and not properties_of(tool.parameters)]
-    if reads and len(words) < _WORDS:
+    if reads:
         session = gym.contract.session(Channel(gym.endpoint), row)
         await session.seed()
         for read in reads[:_READS]:
             reply = reply_of(await session.call(Call(read.name, {})))
             shown += listed_in(reply.said) if is_success(reply.status) else []
         await session.close()
-    return tuple(dict.fromkeys((*words, *shown)))[:_WORDS]
+    return tuple(dict.fromkeys(round_robin((words_of(row), shown))))[:_WORDS]
 
 
 def listed_in(said: Any) -> list[str]:
@@ -146,15 +147,18 @@ def _with(arguments: dict[str, Any], word: str, ways: Collection[Way]) -> dict[s
 
 
 def words_of(row: Row) -> tuple[str, ...]:
-    """Names in the row: its own fields in turn, then its input's short texts, keys, quoted and capitalized words.
+    """Names in the row: its own fields' short texts and keys, in turn with quoted and capitalized words of its messages.
 
     What the objects in a list call their properties comes last: these are no names of things, as other keys may be.
     """
     own = [value for key, value in row.data.items() if key != "responses_create_params"]
     spoken = row.data["responses_create_params"].get("input")
-    named = [quoted or capital for text in texts_in(spoken) for quoted, capital in _NAMES.findall(text)]
-    each = [[text for text in texts_in(value) if len(text) <= _LONG] for value in own]
-    fields = [text for turn in zip_longest(*each) for text in turn if text is not None]
-    properties = {name for value in own for _, way in scalars(value) for at, name in pairwise(way) if type(at) is int}
-    words = dict.fromkeys(word for word in [*fields, *named] if word.strip())
-    return tuple(sorted(words, key=properties.__contains__))[:_WORDS]
+    properties = dict.fromkeys(
+        name for value in own for _, way in scalars(value) for at, name in pairwise(way) if type(at) is int
+    )
+    fields = round_robin(
+        [text for text in texts_in(value) if len(text) <= _LONG and text not in properties] for value in own
+    )
+    named = round_robin([quoted or capital for quoted, capital in _NAMES.findall(text)] for text in texts_in(spoken))
+    words = (word for word in (*round_robin((fields, named)), *properties) if word.strip())
+    return tuple(dict.fromkeys(words))[:_WORDS]
