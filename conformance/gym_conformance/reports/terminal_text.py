@@ -14,6 +14,9 @@ _NAMED = 6
 #: How many commands to show if a file has them all; further ones are counted.
 _COMMANDS = 12
 
+#: How many steps to show of where a trajectory begins, and of where it ends; those between are counted.
+_STEPS = 12
+
 #: How many different findings of a check to show; further ones are counted.
 _SHOWN = 3
 
@@ -58,8 +61,16 @@ def _paragraph(group: list[Finding]) -> str:
     width = max(len(name) for name, value in facts.items() if value) + 1
     lines = [f"  {name + ':':<{width}} {value}" for name, value in facts.items() if value]
     if finding.trajectory:
-        lines += ["  trajectory:", indent("\n".join(finding.trajectory), "    ")]
+        lines += ["  trajectory:", indent("\n".join(_both_ends(finding.trajectory)), "    ")]
     return "\n".join([*lines, *(_reproduction(finding) if finding.reproduce else [])])
+
+
+def _both_ends(steps: Sequence[str]) -> Sequence[str]:
+    """A trajectory without most of its middle if it is long: what broke shows at its end, and what led there at its start."""
+    between = len(steps) - 2 * _STEPS
+    if between <= 1:
+        return steps
+    return [*steps[:_STEPS], f"... and {between} more steps, which the replay makes", *steps[-_STEPS:]]
 
 
 def _reproduction(finding: Finding) -> list[str]:
