@@ -75,6 +75,10 @@ def test_words_come_from_fields_in_turn_with_what_the_user_says() -> None:
     assert words_of(row) == ("Dune", "Lend", "Ulysses", "War and Peace", "Emma")
 
 
+def test_tables_are_lists_of_lists() -> None:
+    assert words_of(_row(table=[["Ann", 31], ["Bo", [25]]])) == ("Ann", "Lend", "Bo", "War and Peace", "Emma")
+
+
 def test_a_long_prompt_leaves_room_for_what_the_user_says_and_for_what_is_listed() -> None:
     rules = "".join(f"Rule{number} holds. " for number in range(40))
     messages = [{"role": "system", "content": rules}, {"role": "user", "content": "Lend me the one by Emma."}]

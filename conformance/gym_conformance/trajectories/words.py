@@ -154,7 +154,11 @@ def words_of(row: Row) -> tuple[str, ...]:
     own = [value for key, value in row.data.items() if key != "responses_create_params"]
     spoken = row.data["responses_create_params"].get("input")
     properties = dict.fromkeys(
-        name for value in own for _, way in scalars(value) for at, name in pairwise(way) if type(at) is int
+        name
+        for value in own
+        for _, way in scalars(value)
+        for at, name in pairwise(way)
+        if type(at) is int and type(name) is str
     )
     fields = round_robin(
         [text for text in texts_in(value) if len(text) <= _LONG and text not in properties] for value in own
