@@ -63,6 +63,15 @@ def test_one_that_writes_with_other_tools_meets_itself_however_many_the_first_on
     assert (other, other) in met
 
 
+def test_what_the_first_two_do_not_call_runs_at_once_too() -> None:
+    put, get, seal, more = [
+        Trajectory(each, (Call(name, {}), Call(name, {})))
+        for each, name in zip((*ROWS, row(4)), ("put_note", "get_note", "seal_note", "get_note"), strict=True)
+    ]
+    found = at_once(Knowledge((*ROWS, row(4)), known_trajectories=(put, get, seal, more)))
+    assert [{*schedule.trajectories} for schedule in found if seal in schedule.trajectories] == [{seal}]
+
+
 def test_what_the_policy_had_said_before_is_no_id_of_the_server() -> None:
     """A reply that echoes it is not where it came from."""
     read = ("get_note", {"text": "shelf"}, {"text": "shelf", "next": "N-4711"})

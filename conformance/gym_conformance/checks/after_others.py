@@ -121,8 +121,9 @@ def by_name(trial: Trial, rows: Sequence[Row], trajectory: Trajectory, found: Se
     The earlier session makes the same calls, on the same row or on that of another, whose things take the names. Or it
     asks only after its writes, and what it was answered is kept under the names, or under the row's ids. Texts that are
     held to a pattern, such as a cell's, are others of the same shape, and were said on the row that is least alike.
-    A session that only asks for names that the row does not know must not find what the earlier one called so. Nor must
-    one that shares a single name with it, which several of its calls say, find what that one said otherwise.
+    One that leaves out its first write must not find it done, such as something to undo. A session that only asks for
+    names that the row does not know must not find what the earlier one called so. Nor must one that shares a single name
+    with it, which several of its calls say, find what that one said otherwise.
     """
     sets = names_in(trajectory)
     others = (other for other in found if other.row is not trajectory.row)
@@ -141,6 +142,10 @@ def by_name(trial: Trial, rows: Sequence[Row], trajectory: Trajectory, found: Se
         tried.append((names, late))
     shaped = shaped_in(trajectory)
     shapes = [(shaped, Trajectory(row)) for row in _unlike(rows, trajectory.row)] if shaped else []
+    if sets and len(writes := writes_in(trajectory.calls)) > 1:
+        undone = trajectory.without(writes[:1])
+        after = _After(partial(new_names, sets[0]), partial(renamed, trajectory), partial(renamed, undone))
+        yield held(after, trajectory, undone)
     for new, pairs in ((new_names, tried), (new_shapes, shapes)):
         for names, other in pairs:
             earlier = late if other is late else replace(trajectory, row=other.row)

@@ -26,7 +26,7 @@ from gym_conformance.session.channel import NoRoom
 from gym_conformance.trajectories.before_and_after import ChangedAnswer, changed, changed_since, reads_on
 from gym_conformance.trajectories.evidence import LOOKS, Look, allowed, chance_of
 from gym_conformance.trajectories.execute import FEW
-from gym_conformance.trajectories.first import known
+from gym_conformance.trajectories.first import calling_more, known
 from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trajectories.outcome import varying
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
@@ -39,8 +39,8 @@ from gym_conformance.trials.same_answer import expect_the_same_each_time
 from gym_conformance.trials.suspicions import STORE, Maker, Patience, expect_none, suspected
 from gym_conformance.trials.trial import Trial
 
-#: Trajectories that are tried.
-_TRAJECTORIES = 3
+#: Trajectories that are tried, and more that call other tools.
+_TRAJECTORIES, _MORE = 3, 3
 
 #: Seconds in which pairs of sessions are looked at, and then as many for those that are suspected; longer profiles take
 #: so many times their patience. One of each kind is tried whatever the clock says.
@@ -54,7 +54,7 @@ _SECONDS, _PATIENCE = 30.0, 3
     needs=[RESOURCES_SERVER, FIRST_LOOK, SCORE],
 )
 async def isolation_earlier(trial: Trial, _: object) -> None:
-    """Looks in twelve ways for what a session leaves to later ones.
+    """Looks in thirteen ways for what a session leaves to later ones.
 
     Reads and a verify are run 17 times on the untouched server, and 17 times after recorded rollouts; the answers must
     stay the same. They must also stay the same when another session writes between them. A session that reads twice
@@ -62,7 +62,8 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
 
     A trajectory must have the same outcome whether an earlier session used the same names and numbers or others; for
     this, names and numbers that nobody has used are put into its calls and its row, and translated back in the replies.
-    A session that only asks for names which the row does not know must be answered as if no earlier one had given them.
+    A session that only asks for names which the row does not know must be answered as if no earlier one had given them,
+    and one that leaves out its first write as if no earlier one had made it.
     Its outcome must also be the same after a session that asked for the same words with other options, such as another
     page size; after one on another row that shares an id or another text with it; and after one on its own row that did
     nothing. And a session that does nothing must earn the same just after a good one on its own row as after one on
@@ -85,7 +86,7 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
     crowded = [look.crowded] if look and look.crowded else []
     with _if_there_is_room(crowded):
         _expect_unchanged(trial, await changed_since(trial.gym, look) if look else None)
-    found = known(knowledge)[:_TRAJECTORIES]
+    found = _tried(knowledge)
     pairs = await _expect_no_traces(trial, trial.gym.rows, knowledge, found, crowded)
     with _if_there_is_room(crowded):
         await expect_the_same_each_time(trial, found, knowledge.beside(FEW))
@@ -93,6 +94,12 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
     with _if_there_is_room(crowded):
         looked = await _expect_unchanged_afresh(trial, found)
     pairs.tell(trial, looked, crowded)
+
+
+def _tried(knowledge: Knowledge) -> list[Trajectory]:
+    """The first known trajectories, and a few more that call what these do not: each tool may keep things of its own."""
+    found = known(knowledge)
+    return [*found[:_TRAJECTORIES], *calling_more(found, found[:_TRAJECTORIES])[:_MORE]]
 
 
 @dataclass(frozen=True)
@@ -231,7 +238,7 @@ async def _before_and_after(trial: Trial, schedule: Schedule) -> None:
         return
     _expect_unchanged(trial, (await changed(trial.gym, (probe,), writes)).change)
     knowledge = Knowledge.of(schedule)
-    found, crowded = known(knowledge)[:_TRAJECTORIES], list[str]()
+    found, crowded = _tried(knowledge), list[str]()
     pairs = await _expect_no_traces(trial, knowledge.rows, knowledge, found, crowded)
     await expect_the_same_each_time(trial, found, FEW)
     pairs.tell(trial, 0, crowded)

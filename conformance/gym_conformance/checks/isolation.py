@@ -292,7 +292,8 @@ async def isolation_same_task(trial: Trial, _: object) -> None:
 async def isolation_concurrent(trial: Trial, schedule: Schedule) -> None:
     """Runs two or three trajectories alone, and then at the same time, over several connections.
 
-    It begins with fifteen sessions of three rollouts, and with as many whose verifies wait for one another.
+    It begins with fifteen sessions of three rollouts, with as many of rollouts that call other tools, and with as many
+    whose verifies wait for one another.
 
     Source: rollout collection runs up to `num_samples_in_parallel` rollouts at once (nemo_gym/rollout_collection.py).
     """

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain, cycle, islice
 from random import Random
 from typing import Any
 
@@ -450,18 +450,32 @@ def _busy(trajectory: Trajectory) -> Trajectory:
 def at_once(knowledge: Knowledge) -> list[Schedule]:
     """Two known trajectories and one that does nothing, and so earns another reward, concurrently and many times each.
 
-    Then a few copies of one trajectory. Then the first schedule a few more times with all verifies at the same moment,
-    since they spread out otherwise if the calls before them vary in length.
+    Then a few copies of one trajectory, and of others that call what these two do not, since a handler may lose its
+    session where no other does. Then the first schedule a few more times with all verifies at the same moment, since
+    they spread out otherwise if the calls before them vary in length.
     """
     found = known(knowledge)
     if not found:
         return []
-    mixed = (found[0], found[1 % len(found)], Trajectory(found[0].row)) * (_MIXED_AT_ONCE // 3)
+    first, second = found[0], found[1 % len(found)]
+    mixed = (first, second, Trajectory(first.row)) * (_MIXED_AT_ONCE // 3)
+    others = calling_more(found, [first, second])[: _MIXED_AT_ONCE // 3]
     alike, meeting = (
         Schedule((found[0],) * _ALIKE_AT_ONCE, concurrent=True),
         Schedule(mixed, concurrent=True, meeting=True),
     )
-    return [replace(meeting, meeting=False), alike, *[meeting] * _MEETINGS]
+    further = Schedule(tuple(islice(cycle(others), _MIXED_AT_ONCE)), concurrent=True)
+    return [replace(meeting, meeting=False), alike, *([further] if others else []), *[meeting] * _MEETINGS]
+
+
+def calling_more(found: Iterable[Trajectory], some: Iterable[Trajectory]) -> list[Trajectory]:
+    """Those of what is `found` that call a tool which neither `some` nor those before them do."""
+    called, more = {call.name for each in some for call in each.calls}, list[Trajectory]()
+    for each in found:
+        if names := {call.name for call in each.calls} - called:
+            more.append(each)
+            called |= names
+    return more
 
 
 def around(knowledge: Knowledge, crowd: int) -> list[Schedule]:
