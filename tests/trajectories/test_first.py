@@ -160,7 +160,7 @@ def test_a_name_that_is_not_there_comes_in_the_place_of_one_that_a_reply_told() 
     assert [text for text in said if isinstance(text, str) and "shelf" not in text and len(text) > 1]
 
 
-def test_a_number_comes_far_out_of_its_bounds_where_it_has_some_and_as_another_type() -> None:
+def test_a_number_comes_far_out_of_its_bounds_where_it_has_some_as_another_type_and_between_two() -> None:
     """Where it has none the tool may count on to it."""
     schema = {
         "type": "object",
@@ -174,8 +174,8 @@ def test_a_number_comes_far_out_of_its_bounds_where_it_has_some_and_as_another_t
         [one.calls[at].arguments for at in sorted(one.noise)] for [one] in (pieces.trajectories, dice.trajectories)
     ]
     assert wrong == [
-        [{"pieces": each, "dice": 2} for each in (10**27, 1e308, "many", None)],
-        [{"pieces": 3, "dice": each} for each in ("many", None)],
+        [{"pieces": each, "dice": 2} for each in (10**27, 1e308, "many", None, 3.5)],
+        [{"pieces": 3, "dice": each} for each in ("many", None, 2.5)],
     ]
 
 

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, cycle, islice
+from itertools import cycle, islice
 from random import Random
 from typing import Any
 
@@ -75,8 +75,9 @@ _VAST = (10**27, -(10**27), 1e308)
 #: How days, times and versions are written.
 _DIGITS_APART = re.compile(r"\d+(?:[-:./T ]\d+)+", re.ASCII)
 
-#: The wrong values that replace a number, and a text.
+#: The wrong values that replace a number, and a text, and how far one lies from a whole number, as between two cells.
 _WRONG: dict[Collection[type], tuple[Any, ...]] = {(int, float): (*_VAST, "many", None), (str,): (7, None, [])}
+_BETWEEN = 0.5
 
 #: Concurrent rollouts: of different kinds, and of one kind; and how often those of different kinds verify at the same
 #: moment.
@@ -346,7 +347,7 @@ def _variants(
 def with_each_tool_invalid(knowledge: Knowledge) -> list[Schedule]:
     """What `known_disturbed` makes, and one session with a call of each tool without arguments.
 
-    And calls with numbers far beyond what their schemas allow, or with one value of another type.
+    And calls with numbers far beyond what their schemas allow, between two whole ones, or with one value of another type.
     """
     found = known_disturbed(knowledge)
     for plain in known(knowledge)[:1]:
@@ -365,10 +366,9 @@ def _with_one_wrong(trajectory: Trajectory, seen: set[tuple[str, str]]) -> Itera
     """
     for at, call in enumerate(trajectory.calls):
         wrong: dict[str, list[Call]] = {}
-        for kinds, values in _WRONG.items():
-            for name, arguments in chain.from_iterable(
-                _variants(_always(each), call.arguments, kinds=kinds) for each in values
-            ):
+        changes = [(kinds, _always(each)) for kinds, values in _WRONG.items() for each in values]
+        for kinds, change in (*changes, ((int,), _BETWEEN.__add__)):
+            for name, arguments in _variants(change, call.arguments, kinds=kinds):
                 if not admits(trajectory.row.parameters_of(call.name), resolve(arguments, [])):
                     wrong.setdefault(name, []).append(Call(call.name, arguments))
         for name, arguments in _variants(_beyond, call.arguments):
