@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from gym_conformance.dataset import Dataset
@@ -185,6 +186,26 @@ class WantsTexts(WithoutDocument):
         return HttpReply.json({"error": "the arguments must be an object"})
 
 
+class WantsTextsAlone(WantsTexts):
+    """A server without a schema that marks a cell, whose row and column it wants as texts, both at once."""
+
+    def __init__(self, *, careful: bool = False) -> None:
+        super().__init__()
+        self.careful = careful
+        self.handlers["POST", "/mark_cell"] = self._mark
+
+    async def _mark(self, request: HttpRequest) -> HttpReply:
+        with suppress(ValueError, AttributeError):
+            for name in ("row", "column"):
+                value = json.loads(request.body).get(name)
+                if not isinstance(value, int if self.careful else str):
+                    return HttpReply.json({"error": f"{name} has the wrong type"})
+                if value in (0, "0"):
+                    return HttpReply.json({"error": f"{name} is off the board"})
+            return HttpReply.json({"marked": True})
+        return HttpReply.json({"error": "the arguments must be an object"})
+
+
 class WantsNumbers(WantsTexts):
     """Wants the number that rows declare, and finds no place of any number, nor of what is neither."""
 
@@ -298,6 +319,13 @@ def _declare_label(row: Json) -> None:
     row["responses_create_params"]["tools"].append(label)
 
 
+def _declare_mark(row: Json) -> None:
+    given = {name: {"type": "integer"} for name in ("row", "column")}
+    parameters = {"type": "object", "properties": given, "required": [*given]}
+    mark = {"type": "function", "name": "mark_cell", "description": "Mark it.", "parameters": parameters}
+    row["responses_create_params"]["tools"].append(mark)
+
+
 def _declare_close(row: Json) -> None:
     parameters = {"type": "object", "properties": {"door": {"type": "string"}}, "required": ["door"]}
     row["responses_create_params"]["tools"].append({**CLOSE, "parameters": parameters})
@@ -332,6 +360,16 @@ TWINS: tuple[Twin, ...] = (
     twin("a member of an enum that no row holds", "", LooksUpMembers, data=unrecorded(), tempts="drift tool"),
     twin("another name than the rows'", "drift-argument-refused repeat-recorded", AsksForAnotherName),
     twin("a text where rows declare a number", "drift-argument-refused", WantsTexts, data=dataset(_declare_label)),
+    twin(
+        "texts where rows declare two numbers", "drift-argument-refused", WantsTextsAlone, data=dataset(_declare_mark)
+    ),
+    twin(
+        "two numbers that are not 0",
+        "",
+        partial(WantsTextsAlone, careful=True),
+        data=dataset(_declare_mark),
+        tempts="drift tool",
+    ),
     twin("places that are counted from 0", "drift-argument-refused repeat-recorded", CountsFromZero, data=_labelled()),
     twin("a number that is not there", "", WantsNumbers, data=dataset(_declare_label), tempts="drift tool"),
     twin("values that mean nothing are refused", "", WantsMeaning, data=dataset(_declare_label), tempts="drift tool"),

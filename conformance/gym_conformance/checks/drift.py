@@ -128,8 +128,9 @@ async def drift_argument_refused(trial: Trial, subject: Any) -> None:
     accepted. A recorded call that is refused in its own row, after the calls before it, counts too; so does an argument
     that no row offers, if the server asks for it as for a missing one, and no longer where it is given, and one that
     may be left out, if it is asked for whatever else is given. A day counts that is refused, if it is accepted with a
-    time, which the definition forbids. The refusal of an empty text or list, or of one of more than 1,000 characters or
-    100 items, does not count if the definition says nothing about it.
+    time, which the definition forbids, and numbers, if all of them are accepted as texts. The refusal of an empty text
+    or list, or of one of more than 1,000 characters or 100 items, does not count if the definition says nothing about
+    it.
 
     Source: FastAPI validates the body of a tool's route and answers 422; simple_agent/app.py (0.4.0) feeds that to the
     model.

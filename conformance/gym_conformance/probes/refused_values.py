@@ -6,10 +6,13 @@ have other reasons, such as a state in which the call is impossible.
 """
 
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 from gym_conformance.drift.compare import first_call
 from gym_conformance.drift.definitions import Definition
 from gym_conformance.drift.lax import explicit
+from gym_conformance.drift.wording import short
 from gym_conformance.grouping import first_of_each
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.probes.call_places import Place, known_places, recorded_places
@@ -18,8 +21,12 @@ from gym_conformance.probes.refused_call import RefusedCall
 from gym_conformance.probes.refused_in_place import refused_in_place, says_nothing
 from gym_conformance.probes.varied_argument import Argument, refused_within
 from gym_conformance.session.channel import Channel
+from gym_conformance.session.refusals import says_no, says_yes
 from gym_conformance.trajectories.trajectory import Trajectory, is_linked
-from gym_schemas import Acceptance, Document, upgrade
+from gym_schemas import Acceptance, Document, Way, mapped, name_of, scalars, upgrade
+
+#: How often a call is refused, and taken with texts in place of its numbers, before that is believed.
+_TIMES = 2
 
 
 async def refused_value(
@@ -68,4 +75,32 @@ async def refused_value(
     if smallest is None or told:
         return None
     place = Place(gym, channel, definition.name, gym.row_for(definition), smallest.value)
-    return await lacks_unoffered(place, acceptance, nodes) or await lacks_optional([place, *places], nodes)
+    return (
+        await lacks_unoffered(place, acceptance, nodes)
+        or await lacks_optional([place, *places], nodes)
+        or await _wants_texts(place, acceptance)
+    )
+
+
+async def _wants_texts(place: Place, acceptance: Acceptance) -> RefusedCall | None:
+    """The call with a 1 for each number, if it is refused, and taken where each is a text, which the schema does not allow.
+
+    One argument alone is not taken as a text where another one is still a number. It is no 0 that is refused, which
+    may mean nothing where its text slips through.
+    """
+    ones, texts = (mapped(place.base, partial(_for_numbers, value)) for value in (1, "1"))
+    name = next((name_of(way) for value, way in scalars(texts) if value == "1"), "")
+    if not name or not acceptance.accepts(ones) or acceptance.accepts(texts):
+        return None
+    for _again in range(_TIMES):
+        call, refusal = await place.ask(ones)
+        if not says_no(refusal):
+            return None
+        sent, reply = await place.ask(texts)
+        if not says_yes(reply):
+            return None
+    return RefusedCall(name, call, refusal, f"{short(sent)} is accepted: status {reply.status}", (reply,))
+
+
+def _for_numbers(value: Any, each: Any, _: Way) -> Any:
+    return value if type(each) in (int, float) else each
