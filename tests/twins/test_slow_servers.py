@@ -73,6 +73,23 @@ class SlowTools(ReferenceServer):
         return await super().call(session_id, tool, arguments)
 
 
+class TakesTurns(SlowTools):
+    """Programs that a dozen sessions run at once take turns, as on a busy machine."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.processor = asyncio.Lock()
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: dict[str, Any]) -> Any:
+        async with self.processor:
+            return await super().call(session_id, tool, arguments)
+
+
+def test_calls_that_take_turns_for_longer_than_the_deadline_do_not_hang() -> None:
+    [finding] = found_by("verify-unfinished", TakesTurns(), timeout=6 * _SECONDS)
+    assert finding.verdict is Verdict.PASS, finding.actual
+
+
 @pytest.mark.parametrize(("server", "beside"), [(Waits, FEW), (SlowTools, FEW), (Computes, 6)])
 def test_sessions_run_beside_each_other_where_the_server_waits(server: type[ReferenceServer], beside: int) -> None:
     allowed = range(2 if beside < FEW else FEW, beside + 1)

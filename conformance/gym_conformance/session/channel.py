@@ -60,6 +60,11 @@ class PathHangs(NotSent):
         self.last = last
 
 
+def unanswered(ended: object) -> bool:
+    """Whether what was sent got no answer in time, or was not sent since others had got none."""
+    return isinstance(ended, PathHangs) or (isinstance(ended, ServerFault) and ended.fault is Fault.HANG)
+
+
 class NoMoreSessions(NotSent):
     """A seed that used to be accepted has been refused repeatedly, each time after seconds."""
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from http import HTTPStatus
 from itertools import pairwise
@@ -14,7 +15,7 @@ from gym_conformance.contract.endpoints import SEED_SESSION
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import Item, function_call, function_call_output, message, response
 from gym_conformance.gym_under_test import Gym
-from gym_conformance.session.channel import Channel, NoRoom
+from gym_conformance.session.channel import Channel, Endpoint, NoRoom, unanswered
 from gym_conformance.session.contracts import CookieHabit, Session
 from gym_conformance.session.exchange import Exchange, Reply, reply_of
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome
@@ -150,10 +151,13 @@ class TrajectoryRun:
         return StepOutcome.of_verify(self._kept(await self.session.verify(scored)))
 
 
-async def beside(works: Iterable[Callable[[], Awaitable[T]]], at_once: int = FEW) -> list[T]:
+async def beside(
+    works: Iterable[Callable[[], Awaitable[T]]], at_once: int = FEW, endpoint: Endpoint | None = None
+) -> list[T]:
     """Run all works, `at_once` at a time; the first failure is raised once all have ended.
 
-    Works that found no room beside the others are repeated one at a time.
+    Works that found no room beside the others are repeated one at a time. So are those that got no answer in time from
+    the endpoint, if one is given: programs that compute for seconds take turns on a busy machine.
     """
     free = asyncio.Semaphore(at_once)
     all_works = tuple(works)
@@ -162,15 +166,16 @@ async def beside(works: Iterable[Callable[[], Awaitable[T]]], at_once: int = FEW
         async with free:
             return await work()
 
-    ended = await asyncio.gather(*map(one, all_works), return_exceptions=True)
-    return [_result(each) for each in await again_alone(all_works, ended)]
+    with endpoint.forgiving() if endpoint else nullcontext():
+        ended = await asyncio.gather(*map(one, all_works), return_exceptions=True)
+    return [_result(each) for each in await again_alone(all_works, ended, hung=endpoint is not None)]
 
 
 async def again_alone(
-    works: Sequence[Callable[[], Awaitable[T]]], ended: list[T | BaseException]
+    works: Sequence[Callable[[], Awaitable[T]]], ended: list[T | BaseException], *, hung: bool = False
 ) -> list[T | BaseException]:
-    """The results of works that ran concurrently, repeating one at a time those that raised `NoRoom`."""
-    crowded = [at for at, each in enumerate(ended) if isinstance(each, NoRoom)]
+    """The results of works that ran concurrently, repeating one at a time those that raised `NoRoom`, or that `hung`."""
+    crowded = [at for at, each in enumerate(ended) if isinstance(each, NoRoom) or (hung and unanswered(each))]
     for at in crowded:
         ended[at] = asyncio.CancelledError()  # the frames of the old exception hold replies
     for at in crowded:
@@ -213,7 +218,8 @@ async def run_each(
     gym: Gym, trajectories: Iterable[Trajectory], habit: CookieHabit = CookieHabit.REPLACING
 ) -> list[Outcome]:
     """Run each trajectory alone in a fresh session, a few concurrently."""
-    return await beside(partial(run, gym, Channel(gym.endpoint), each, habit=habit) for each in trajectories)
+    works = (partial(run, gym, Channel(gym.endpoint), each, habit=habit) for each in trajectories)
+    return await beside(works, endpoint=gym.endpoint)
 
 
 def opened(gym: Gym, channel: Channel, schedule: Schedule) -> list[TrajectoryRun]:

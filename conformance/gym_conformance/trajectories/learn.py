@@ -46,6 +46,9 @@ _HANDED_IN = 3
 #: they take at most this many times as long as one.
 _BRIEF, _MANY, _AS_ONE = 0.1, 16, 2
 
+#: The share of the deadline in which so many must be done one after the other, in case calls compute.
+_SHARE = 0.5
+
 #: Tools that are left out to see what they do.
 _ASIDE = 6
 
@@ -122,18 +125,20 @@ async def _with_pace(gym: Gym, knowledge: Knowledge) -> Knowledge:
     begun = next((one.chosen([0]) for one in knowledge.known_trajectories if one.calls), bare)
     session = sum([await _seconds(gym, [bare]) for _ in range(_BARE)]) / _BARE
     whole = session if begun is bare else await _seconds(gym, [begun])
+    many = min(_MANY, int(_SHARE * gym.endpoint.timeout / whole))
+    waits = whole > _BRIEF and many > 1 and await _seconds(gym, [begun] * many) <= _AS_ONE * whole
     return replace(
         knowledge,
         session_seconds=session,
         call_seconds=max(0.0, whole - session),
-        at_once=_MANY if whole > _BRIEF and await _seconds(gym, [begun] * _MANY) <= _AS_ONE * whole else 1,
+        at_once=many if waits else 1,
     )
 
 
 async def _seconds(gym: Gym, trajectories: Sequence[Trajectory]) -> float:
     """How long the trajectories take concurrently, in seconds."""
     started = time.monotonic()
-    await beside([partial(run, gym, Channel(gym.endpoint), one) for one in trajectories], _MANY)
+    await beside([partial(run, gym, Channel(gym.endpoint), one) for one in trajectories], _MANY, gym.endpoint)
     return time.monotonic() - started
 
 

@@ -57,10 +57,11 @@ async def known_arguments(gym: Gym, rows: Sequence[Row]) -> dict[str, tuple[Any,
     Raises:
         ServerFault: the server does not answer.
     """
-    words = await beside(partial(_words, gym, row) for row in rows)
+    words = await beside((partial(_words, gym, row) for row in rows), endpoint=gym.endpoint)
     asked = [(tool, row, of_row) for row, of_row in zip(rows, words, strict=True) for tool in row.tools]
     found: dict[str, list[Any]] = {}
-    answered = await beside(partial(_known, gym, tool, row, of_row) for tool, row, of_row in asked)
+    asking = (partial(_known, gym, tool, row, of_row) for tool, row, of_row in asked)
+    answered = await beside(asking, endpoint=gym.endpoint)
     for (tool, *_), known in zip(asked, answered, strict=True):
         found.setdefault(tool.name, []).extend(known)
     return {name: tuple(known) for name, known in found.items() if known}
