@@ -2,13 +2,15 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from gym_conformance.findings import Cause, Verdict
 from gym_mocks.reference import ReferenceServer, SessionStore
-from gym_mocks.wire import HttpReply, HttpRequest
+from gym_mocks.resources.function_tool import FunctionTool
+from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
 from tests.twins.judging import found_by, judge
 from tests.twins.verify import reward
 
@@ -39,6 +41,19 @@ def test_a_long_text_is_laid_to_its_length(server: type[ReferenceServer], likely
 def test_an_empty_object_for_a_reward_may_be_a_promise() -> None:
     [failed, *_] = [one for one in found_by("verify-reward-finite", reward({})()) if one.verdict is Verdict.FAIL]
     assert "await" in failed.hint
+
+
+class Crashes(ReferenceServer):
+    """A tool that crashes, whatever the session."""
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: dict[str, Any]) -> Any:
+        raise HttpRefusal(500, f"{session_id}: nothing was begun before {tool.name} of {arguments}")
+
+
+def test_a_call_that_crashes_in_a_session_too_does_not_lack_one() -> None:
+    [finding] = found_by("cookie-unknown-session", Crashes())
+    assert finding.verdict is Verdict.FAIL
+    assert "any session" in finding.hint
 
 
 class AnswersUnknownPathsItself(ReferenceServer):
