@@ -4,6 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gym_conformance.contract.dataset_rows import Call, Row, Source
 from gym_conformance.trajectories.first import (
@@ -17,7 +19,7 @@ from gym_conformance.trajectories.first import (
     with_each_tool_invalid,
 )
 from gym_conformance.trajectories.followed import followed
-from gym_conformance.trajectories.generate import Knowledge, is_read
+from gym_conformance.trajectories.generate import Knowledge, disturbed, is_read
 from gym_conformance.trajectories.outcome import StepOutcome
 from gym_conformance.trajectories.reading_back import ReadBack, reading_back
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Reference, Trajectory, is_reference
@@ -298,3 +300,11 @@ def test_the_same_stands_beside_itself_in_other_words() -> None:
 )
 def test_as_many_sessions_run_at_once_as_are_done_in_time(pace: dict[str, Any], size: int) -> None:
     assert Knowledge((), **pace).beside(16) == size
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_what_is_to_be_refused_is_drawn_of_rows_whose_tools_can_be_called(data: st.DataObject) -> None:
+    tools = [{"type": "function", "name": "get_note", "parameters": {"not": {}}}]
+    uncallable = Row({"responses_create_params": {"input": "x", "tools": tools}}, Source(Path("rows.jsonl"), 2))
+    assert data.draw(disturbed(Knowledge((ROWS[0], uncallable)))).row is ROWS[0]

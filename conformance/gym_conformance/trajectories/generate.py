@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, Final, Self, TypeVar
 
+from hypothesis import assume
 from hypothesis import strategies as st
 
 from gym_conformance.contract.dataset_rows import Call, Row, Tool
@@ -317,6 +318,7 @@ def disturbed(draw: st.DrawFn, knowledge: Knowledge) -> Trajectory:
     plain = draw(trajectories(knowledge, min_calls=1))
     at = draw(st.integers(0, len(plain.calls)))
     tools = [calls for calls in knowledge.tools(plain.row).values() if not calls.wrong.is_empty]
+    assume(tools)
     calls = draw(st.sampled_from(tools))
     return plain.with_noise(at, Call(calls.tool.name, draw(calls.wrong)))
 
