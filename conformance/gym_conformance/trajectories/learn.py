@@ -125,8 +125,8 @@ async def _with_pace(gym: Gym, knowledge: Knowledge) -> Knowledge:
     begun = next((one.chosen([0]) for one in knowledge.known_trajectories if one.calls), bare)
     session = sum([await _seconds(gym, [bare]) for _ in range(_BARE)]) / _BARE
     whole = session if begun is bare else await _seconds(gym, [begun])
-    many = min(_MANY, int(_SHARE * gym.endpoint.timeout / whole))
-    waits = whole > _BRIEF and many > 1 and await _seconds(gym, [begun] * many) <= _AS_ONE * whole
+    many = min(_MANY, int(_SHARE * gym.endpoint.timeout / whole)) if whole > _BRIEF else 1
+    waits = many > 1 and await _seconds(gym, [begun] * many) <= _AS_ONE * whole
     return replace(
         knowledge,
         session_seconds=session,
