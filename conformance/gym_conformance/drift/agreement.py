@@ -10,8 +10,11 @@ from gym_schemas import Schema, differences, rewrite
 
 _NAMED = 4
 
-_BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
-_LENGTHS = ("minLength", "maxLength", "minItems", "maxItems")
+#: Keys of a schema whose values may follow the row.
+_BOUNDS = (
+    *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
+    *("minLength", "maxLength", "minItems", "maxItems"),
+)
 
 
 def disagreement(definitions: Sequence[Definition]) -> Drift | None:
@@ -58,5 +61,4 @@ def _without_values(node: dict[str, Any]) -> Schema:
     if isinstance(members, list):
         node.pop("type", None)
         node["enum"] = sorted({type(member).__name__ for member in members})
-    bounds = {key: 0 for key in (*_BOUNDS, *_LENGTHS) if type(node.get(key)) in (int, float)}
-    return node | bounds
+    return node | {key: 0 for key in _BOUNDS if type(node.get(key)) in (int, float)}
