@@ -1,7 +1,7 @@
 """Judging: run a check on a gym, subject by subject, and turn what it raises into findings."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -315,10 +315,7 @@ class Judge:
             verdict = Verdict.UNTESTABLE if unanswered else Verdict.NOTE
             reason = f"a server that answers: {cause}" if unanswered else ""
         if verdict is Verdict.FAIL:
-            hung = {each.request.path for each in trial.channel.exchanges if each.hung}
-            # what a SHOULD sends to seed and verify may be odd; a tool that hangs is a MUST of the next check that
-            # meets it
-            self.told |= hung if check.level is Level.MUST else hung & {SEED_SESSION, VERIFY}
+            self._tell_hanging({each.request.path for each in trial.channel.exchanges if each.hung}, check.level)
         endpoint, schedule = self.gym.endpoint, trial.schedule
         return replace(
             self._finding(check, subject, verdict, reason),
@@ -332,6 +329,16 @@ class Judge:
             framework=check.framework and trial.met_framework and verdict is not Verdict.UNTESTABLE,
             cause=violation.cause,
         )
+
+    def _tell_hanging(self, paths: Set[str], level: Level) -> None:
+        """Note which paths a finding of this level reports as hanging."""
+        if level is Level.MUST:
+            self.told |= paths
+            return
+        # A tool that hangs is a MUST of the next check that meets it. What a SHOULD sends to seed and verify may be odd: a
+        # MUST shall ask them itself.
+        for path in paths & {SEED_SESSION, VERIFY} - self.told:
+            self.gym.endpoint.hangs.pop(path, None)
 
     def _script(self, exchanges: Sequence[Exchange]) -> list[str]:
         """The shell commands that send the same requests."""

@@ -146,6 +146,35 @@ def test_a_tool_that_hangs_is_a_must_though_a_should_met_it_first() -> None:
     assert ended(found, Verdict.FAIL) == set(checks), found
 
 
+class HangsInVerify(ReferenceServer):
+    """A verify that is never answered: none, or none of what claims to be right."""
+
+    def __init__(self, claims: bool = False) -> None:
+        super().__init__()
+        self.claims = claims
+
+    async def score(self, session_id: str, row: TaskRow, response: Json) -> Score:
+        if not self.claims or "correct" in json.dumps(response):
+            await asyncio.Event().wait()
+        return await super().score(session_id, row, response)
+
+
+def judged_in_turn(server: ReferenceServer, *checks: str) -> dict[str, Verdict]:
+    with running(server, timeout=0.5) as run:
+        return {name: worst(run.judge(check)) for name in checks for check in CHECKS if check.id == name}
+
+
+def test_a_verify_that_hangs_is_a_must_though_two_of_level_should_met_it_first() -> None:
+    checks = ("seed-complete", "calls-complete", "verify-scores-rows")
+    assert judged_in_turn(HangsInVerify(), *checks) == dict.fromkeys(checks, Verdict.FAIL)
+
+
+def test_a_verify_that_hangs_on_odd_answers_alone_is_no_must() -> None:
+    claim, *must = checks = ("reward-claim", "repeat-verify", "verify-reward-finite")
+    found = judged_in_turn(HangsInVerify(claims=True), *checks)
+    assert found == {claim: Verdict.FAIL, **dict.fromkeys(must, Verdict.PASS)}
+
+
 @pytest.mark.parametrize("places", [50, 100])
 def test_a_fixed_number_of_places_is_told_with_the_number(places: int) -> None:
     finding = with_places(places)
