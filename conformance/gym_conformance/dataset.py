@@ -53,16 +53,18 @@ class Dataset:
 def load(paths: Iterable[Path], bound: int = BOUND, *, recorded: bool = True) -> Dataset:
     """Read all files, and keep at most `bound` rows and `bound` rollouts.
 
-    A folder stands for its `*.jsonl` files; if `recorded`, `NAME_rollouts.jsonl` beside `NAME.jsonl` is read too.
+    A folder stands for its `*.jsonl` files; if `recorded`, `NAME_rollouts.jsonl` beside `NAME.jsonl` is read too, and may
+    be empty.
 
     Raises:
-        BadData: a file is missing, empty, or has a line that is not a row; or none of the files has a row.
+        BadData: another file is missing, empty, or has a line that is not a row; or none of the files has a row.
     """
     rows: _Choice[Row] = _Choice(bound)
     rollouts: _Choice[Rollout] = _Choice(bound)
     definitions = Definitions()
     reader = Repeats(definitions, _parse, counts=lambda data: isinstance(data, dict) and not _is_rollout(data))
-    files = _files(paths, recorded=recorded)
+    given = tuple(paths)
+    files = _files(given, recorded=recorded)
     for path in files:
         before = rows.offered + rollouts.offered
         for item, weight in _read(path, reader):
@@ -70,7 +72,8 @@ def load(paths: Iterable[Path], bound: int = BOUND, *, recorded: bool = True) ->
                 rollouts.offer(item, weight, partial(_input, item))
             else:
                 rows.offer(item, weight, partial(item.shape, reader.number if reader.number >= 0 else None))
-        if before == rows.offered + rollouts.offered:
+        nobody_named = rows.offered and path not in given and path.stem.endswith(_ROLLOUTS)
+        if before == rows.offered + rollouts.offered and not nobody_named:
             raise BadData(f"{path}: the file is empty; give a JSONL file with one row a line")
     if rollouts.offered and not rows.offered:
         raise BadData(f"{path}: it has only recorded rollouts; give the dataset rows that they were recorded from, too")

@@ -1,7 +1,7 @@
 """Judging: run a check on a gym, subject by subject, and turn what it raises into findings."""
 
 import time
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -330,7 +330,7 @@ class Judge:
             cause=violation.cause,
         )
 
-    def _tell_hanging(self, paths: Set[str], level: Level) -> None:
+    def _tell_hanging(self, paths: set[str], level: Level) -> None:
         """Note which paths a finding of this level reports as hanging."""
         if level is Level.MUST:
             self.told |= paths

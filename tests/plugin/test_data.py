@@ -52,6 +52,15 @@ def test_bad_data_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
     pytest.LineMatcher([str(refused.value)]).fnmatch_lines([said.replace("[", "[[]")])
 
 
+def test_recorded_rollouts_that_nobody_named_may_be_empty(tmp_path: Path) -> None:
+    rows, rollouts = tmp_path / "rows.jsonl", tmp_path / "rows_rollouts.jsonl"
+    rows.write_bytes(_ROW)
+    rollouts.touch()
+    assert len(load([rows]).rows) == len(load([tmp_path]).rows) == 1
+    with pytest.raises(BadData, match="is empty"):
+        load([rows, rollouts])
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
