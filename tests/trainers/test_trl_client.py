@@ -22,9 +22,12 @@ def test_it_reads_what_the_policy_says_of_several_prompts(client: Any) -> None:
     ids = client.generate(texts["prompt_ids"], n=2, logprobs=3)
     assert ids["prompt_ids"] == texts["prompt_ids"]
     chats = client.chat([[{"role": "user", "content": text}] for text in ("Weather?", "Hi")], n=2)
-    for said in (texts, ids, chats):
+    for said, listed in ((texts, 1), (ids, 3), (chats, 1)):
         assert [len(said[name]) for name in ("prompt_ids", "completion_ids", "logprobs")] == [2, 4, 4]
-        assert said["logprob_token_ids"] == [[[token] for token in each] for each in said["completion_ids"]]
+        tokens = said["logprob_token_ids"]
+        assert [[token for token, *_ in each] for each in tokens] == said["completion_ids"]
+        assert {len(set(likely)) for each in tokens for likely in each} == {listed}
+        assert [[*map(len, each)] for each in said["logprobs"]] == [[*map(len, each)] for each in tokens]
     assert chats["completion_ids"] == texts["completion_ids"]
     assert client.generate([[7]], logprobs=None)["logprobs"] is None
 
