@@ -44,7 +44,8 @@ class Broken(Exception):
         self.schedule = schedule
 
 
-def _unanswered(ended: Broken | BaseException | None) -> bool:
+def _jams(ended: Broken | BaseException | None) -> bool:
+    """Whether the server failed an attempt, or its path had hung before."""
     return isinstance(ended, PathHangs) or (isinstance(ended, Broken) and isinstance(ended.cause, ServerFault))
 
 
@@ -124,7 +125,7 @@ class Attempts:
         with self.trial.gym.endpoint.forgiving():  # what is asked one at a time may be answered
             ended = await asyncio.gather(*(work() for work in works), return_exceptions=True)
         self.among = False
-        if any(map(_unanswered, ended)):
+        if any(map(_jams, ended)):
             self.jammed = True
             return schedules
         broken = [_raised(one) for one in await again_alone(works, ended)]
