@@ -76,6 +76,23 @@ def test_what_is_still_said_is_no_new_id() -> None:
     assert second_call('[{"id": 1}, {"id": 2}]', {"id": 1}, [{"id": 2}, {"id": 1}]) == {"id": 2}
 
 
+@pytest.mark.parametrize(
+    ("said", "arguments", "now", "expected"),
+    [
+        ("Opened ticket 1042 (high).", {"number": 1042}, "Opened ticket 9 (high).", {"number": 9}),
+        ("Opened ticket 7.", {"ticket_id": 7}, "Opened Ticket 12.", {"ticket_id": 12}),
+        ("Opened ticket 7.", {"ticket": "7"}, "Opened ticket 12.", {"ticket": "12"}),
+        ("Ticket 7, of 3 days.", {"days": 3, "ticket": 7}, "Ticket 8, of 5 days.", {"days": 3, "ticket": 8}),
+        ("You have 7 rooms.", {"nights": 7}, "You have 9 rooms.", {"nights": 7}),
+        ("Opened ticket 7.", {"ticket": 7}, "Opened ticket X9.", {"ticket": 7}),
+        ("Opened ticket 7.", {"ticket": 7}, "Opened ticket " + "9" * 5_000, {"ticket": 7}),
+    ],
+    ids=["long", "named", "a text", "one of two", "no name", "no number now", "too large"],
+)
+def test_a_number_is_found_again_in_a_text(said: str, arguments: Json, now: str, expected: Json) -> None:
+    assert second_call(said, arguments, now) == expected
+
+
 def test_a_word_of_a_text_is_kept_in_a_file() -> None:
     found = followed(ROW, rollout_of(ROW, ("a", {}, "It is X1-77aa."), ("b", {"it": "X1-77aa"}, "ok")))
     assert found.calls[1].arguments == {"it": Reference(0, (), "X1-77aa", word=("is ", 0)).as_json()}

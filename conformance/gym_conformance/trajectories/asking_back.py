@@ -18,8 +18,9 @@ from gym_conformance.trajectories.execute import TrajectoryRun
 from gym_conformance.trajectories.first import plain_arguments
 from gym_conformance.trajectories.generate import named_alike
 from gym_conformance.trajectories.renaming import takes_any_word
-from gym_conformance.trajectories.trajectory import Reference, Trajectory, is_reference, stand_in
-from gym_schemas import admits, name_of, properties_of, scalars
+from gym_conformance.trajectories.returned import returned
+from gym_conformance.trajectories.trajectory import Trajectory, is_reference, stand_in
+from gym_schemas import admits, properties_of
 
 #: Calls that may precede a write, reads tried after it with each tool, and reads added to a trajectory.
 _BEFORE, _TRIES, _READS = 12, 3, 4
@@ -121,8 +122,8 @@ def _candidates(tool: Tool, whole: Trajectory, write: int, reply: Any) -> Iterat
         return
     call, properties = whole.calls[write], properties_of(tool.parameters)
     given = [*_sent_values(call.arguments, whole.row.parameters_of(call.name))]
-    returned = [(name_of(path), value, path) for value, path in islice(scalars(reply), _SEEN)]
-    given += [(name, Reference(write, path, value).as_json(), _FREE) for name, value, path in returned]
+    for one in returned(reply, _SEEN):
+        given += [(name, one.reference(write).as_json(), _FREE) for name in one.names or ("",)]
     asked = [key for key in properties if key in base or any(key == name for name, _, _ in given)]
     alike = {key: value for key in asked for value in islice(_matching(key, properties[key], given), 1)}
     if alike:

@@ -1,19 +1,18 @@
 """A recorded rollout as a trajectory that can be replayed: returned ids come from the new replies. Pure."""
 
 import json
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from functools import cached_property
+from typing import Any
 
 from gym_conformance.contract.dataset_rows import Call, Rollout, Row
+from gym_conformance.trajectories.generate import named_alike
+from gym_conformance.trajectories.returned import located, names_before, words_with_digits
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, SHORT, WORD, Reference, Trajectory
 from gym_schemas import Way, mapped, name_of, scalars
 
-#: The least length of a word with a digit that may be an id within a text; the most text before it that locates it.
-_LONG_WORD, _BEFORE = 6, 24
-
-_LAST_WORD: Final = re.compile(r"\w*\W*\Z")
+#: The least length of a word with a digit that may be an id within a text although no word before it names it.
+_LONG_WORD = 6
 
 #: A rollout of this many calls reaches most states; more only cost time.
 _CALLS = 24
@@ -25,7 +24,7 @@ def followed(row: Row, rollout: Rollout) -> Trajectory:
     Servers create ids anew for each session. An id is a text or an integer recorded in an earlier output, either under
     the argument's own name, or with at least four characters and unknown to the row. A value that the policy had sent
     before is not an id, because the output echoes it. If an output is prose, a word with a digit in it may be an id
-    too; it is found again by the text before it.
+    too, if it is long or named by a word before it; it is found again by the text before it.
     """
     earlier = _Earlier(json.dumps(row.data, ensure_ascii=False))
     calls = []
@@ -51,18 +50,21 @@ class _Earlier:
     said: set[tuple[type, Any]] = field(default_factory=set)
     texts: list[tuple[int, Way, str]] = field(default_factory=list)
 
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The row's words."""
+        return frozenset(WORD.findall(self.known))
+
     def linked(self, arguments: Any) -> Any:
         """The policy's next arguments, with references in place of ids from earlier replies."""
-        new = [value for value, _ in scalars(arguments)]
-        sought = (each for each in new if (str, each) not in self.said and (str, each, "") not in self.origin)
-        for value in sought:
-            if _may_be_id(value, self.known) and (found := _as_word(value, self.texts)):
-                self.origin[str, value, ""] = found
-        self.said |= {(type(value), value) for value in new}
+        new = [(value, name_of(way)) for value, way in scalars(arguments)]
+        for value, name in new:
+            if (type(value), value) not in self.said and not self._origin_of(value, name):
+                self._find_in_prose(value, name)
+        self.said |= {(type(value), value) for value, _ in new}
 
         def link(value: Any, way: Way) -> Any:
-            named = self.origin.get((type(value), value, name_of(way)))
-            found = named or self.origin.get((type(value), value, ""))
+            found = self._origin_of(value, name_of(way))
             return value if found is None else found.as_json()
 
         return mapped(arguments, link)
@@ -82,27 +84,22 @@ class _Earlier:
             if len(str(value)) >= SHORT and str(value) not in self.known:
                 self.origin.setdefault((type(value), value, ""), reference)
 
+    def _origin_of(self, value: Any, name: str) -> Reference | None:
+        return self.origin.get((type(value), value, name)) or self.origin.get((type(value), value, ""))
 
-def _may_be_id(value: Any, known: str) -> bool:
-    return (
-        isinstance(value, str)
-        and len(value) >= _LONG_WORD
-        and WORD.fullmatch(value) is not None
-        and any(map(str.isdigit, value))
-        and value not in known
-    )
-
-
-def _as_word(value: str, texts: Sequence[tuple[int, Way, str]]) -> Reference | None:
-    """A reference to the value as a word of an earlier text, if it is one."""
-    for number, path, text in texts:
-        for found in WORD.finditer(text) if value in text else ():
-            if found[0] == value:
-                near = _LAST_WORD.search(text, max(found.start() - _BEFORE, 0), found.start())
-                before = near[0] if near else ""
-                earlier = re.findall(f"{re.escape(before)}{WORD.pattern}", text[: found.start()])
-                return Reference(number, path, value, word=(before, len(earlier)))
-    return None
+    def _find_in_prose(self, value: Any, name: str) -> None:
+        """Note where an earlier text says the value, if it may be an id there."""
+        text = str(value)
+        if type(value) not in (str, int) or text in self.words:
+            return
+        is_long = len(text) >= (SHORT if type(value) is int else _LONG_WORD) and text not in self.known
+        for number, path, said in self.texts:
+            for word in words_with_digits(said) if text in said else ():
+                if word[0] == text and (is_long or any(named_alike(name, each) for each in names_before(word))):
+                    anywhere = is_long and isinstance(value, str)
+                    found = Reference(number, path, value, word=located(word))
+                    self.origin[type(value), value, "" if anywhere else name] = found
+                    return
 
 
 def parsed(output: Any) -> Any:

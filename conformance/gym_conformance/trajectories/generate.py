@@ -12,6 +12,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from gym_conformance.contract.dataset_rows import Call, Row, Tool
+from gym_conformance.trajectories.returned import Returned
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Reference, Schedule, Trajectory
 from gym_schemas import admits, name_of, properties_of, scalars
 from gym_schemas.hostile import hostile_arguments
@@ -65,7 +66,7 @@ class Knowledge:
         call_seconds: how long a call takes.
         at_once: how many concurrent sessions take hardly longer than one, because the server waits, perhaps for a judge
             model, rather than computes; 1 if sessions are short.
-        returned: by tool, where its replies contain a string or an integer.
+        returned: by tool, strings and integers in its replies.
         quiet: tools that were found to read though their names do not say so: without them nothing else changes.
         mined: values seen in recorded arguments and in replies, by property name: related calls use the same words.
     """
@@ -76,7 +77,7 @@ class Knowledge:
     meaningful: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, repr=False)
     known_trajectories: tuple[Trajectory, ...] = field(default=(), repr=False)
     crashing: tuple[Trajectory, ...] = field(default=(), repr=False)
-    returned: Mapping[str, tuple[tuple[type, tuple[str | int, ...]], ...]] = field(default_factory=dict, repr=False)
+    returned: Mapping[str, tuple[Returned, ...]] = field(default_factory=dict, repr=False)
     quiet: frozenset[str] = frozenset()
     mined: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, repr=False)
 
@@ -167,15 +168,6 @@ class ToolCalls:
     fresh: st.SearchStrategy[Any]
     valid: st.SearchStrategy[Any]
     wrong: st.SearchStrategy[Any]
-
-
-def places(reply: Any, path: tuple[str | int, ...] = ()) -> list[tuple[type, tuple[str | int, ...]]]:
-    """The types and paths of the strings and integers in a reply, which a policy could pass on."""
-    if isinstance(reply, dict):
-        return [place for key, value in reply.items() for place in places(value, (*path, key))]
-    if isinstance(reply, list):
-        return [place for at, value in enumerate(reply[:3]) for place in places(value, (*path, at))]
-    return [(type(reply), path)] if type(reply) in (str, int) else []
 
 
 def named_values(value: Any) -> Iterator[tuple[str, Any]]:
@@ -297,13 +289,14 @@ def references(
     definition = properties_of(tool.parameters).get(key)
     if not isinstance(definition, dict) or not definition.keys() <= _PLAIN:
         return [], []
-    fitting = [
-        Reference(at, path, value)
+    found = [
+        (one.names, Reference(at, one.path, value, word=one.word))
         for at, call in enumerate(calls)
-        for kind, path in knowledge.returned.get(call.name, ())
-        if kind is type(value)
+        for one in knowledge.returned.get(call.name, ())
+        if type(one.value) is type(value)
     ]
-    return fitting, [reference for reference in fitting if reference.path and named_alike(key, str(reference.path[-1]))]
+    named = [reference for names, reference in found if any(named_alike(key, name) for name in names)]
+    return [reference for _, reference in found], named
 
 
 def named_alike(one: str, two: str) -> bool:

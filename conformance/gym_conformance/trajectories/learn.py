@@ -19,8 +19,9 @@ from gym_conformance.trajectories.asking_back import asking_back
 from gym_conformance.trajectories.execute import beside, run, run_each
 from gym_conformance.trajectories.first import bare_reads, by_tools, made_up
 from gym_conformance.trajectories.followed import followed
-from gym_conformance.trajectories.generate import Knowledge, named_values, places, says_nothing
-from gym_conformance.trajectories.outcome import Outcome, differences, volatile
+from gym_conformance.trajectories.generate import Knowledge, named_values, says_nothing
+from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, volatile
+from gym_conformance.trajectories.returned import Returned, returned
 from gym_conformance.trajectories.scout import Scouted, scouted
 from gym_conformance.trajectories.scripted import scripted
 from gym_conformance.trajectories.trajectory import Trajectory, resolve
@@ -55,6 +56,9 @@ _ASIDE = 6
 #: Seconds for finding answers that earn a reward, and answers tried on one row.
 _PATIENCE, _ASKED = 15.0, 56
 
+#: Values of a reply, and members of each list, that later calls may use.
+_SEEN, _FIRST = 200, 3
+
 #: Values kept for each name: few, so that they coincide.
 _MINED = 6
 
@@ -85,8 +89,7 @@ async def learn(gym: Gym) -> Knowledge:
     outcomes = await run_each(gym, (*runs, *(made_up(knowledge, row) for row in played_rows)))
     played = [step for outcome in outcomes for step in outcome.calls]
     values = (*(call.arguments for call in calls), *(step.body for step in played))
-    returned = distinct((step.name.removeprefix("/"), place) for step in played for place in places(step.body))
-    return replace(knowledge, returned=returned, mined=_by_name(values))
+    return replace(knowledge, returned=_returned(played), mined=_by_name(values))
 
 
 async def _with_paid_answers(gym: Gym, knowledge: Knowledge) -> Knowledge:
@@ -243,6 +246,17 @@ def _answers(gym: Gym, row: Row) -> tuple[str, ...]:
     texts = [each for each in named if may_be_answer(*each)]
     likely = sorted(texts, key=lambda each: not may_be_gold(each[0]))[:_MINED]
     return tuple(dict.fromkeys(text for text in [*recorded, *(each[1] for each in texts if each in likely)] if text))
+
+
+def _returned(played: Iterable[StepOutcome]) -> dict[str, tuple[Returned, ...]]:
+    """By tool, what a policy could pass on of its replies, once for each place."""
+    found = (
+        (step.name.removeprefix("/"), one)
+        for step in played
+        for one in returned(step.body, _SEEN)
+        if type(one.value) in (str, int) and all(key < _FIRST for key in one.path if isinstance(key, int))
+    )
+    return distinct(found, lambda one: (type(one.value), one.path, one.word))
 
 
 def _by_name(seen: Iterable[Any]) -> dict[str, tuple[Any, ...]]:

@@ -24,9 +24,10 @@ from gym_conformance.trajectories.first import plain_arguments
 from gym_conformance.trajectories.generate import may_read, named_alike, named_values
 from gym_conformance.trajectories.outcome import StepOutcome
 from gym_conformance.trajectories.renaming import own, takes_any_word
+from gym_conformance.trajectories.returned import returned
 from gym_conformance.trajectories.trajectory import Reference, Trajectory, is_reference, resolve
 from gym_conformance.trajectories.words import listed_in
-from gym_schemas import Document, NoValue, admits, minimal, name_of, properties_of, scalars
+from gym_schemas import Document, NoValue, admits, minimal, properties_of, scalars
 from gym_schemas.json_values import texts_in
 
 #: Tools explored, calls tried for each, and values of a reply that later calls may use.
@@ -254,12 +255,11 @@ class _Scout:
         """A reference to the first returned value that fits in type, schema and name; the same name is preferred."""
         alike = None
         for call, reply in enumerate(self._replies):
-            for value, path in islice(scalars(reply), _SEEN):
-                name = name_of(path)
-                fits = type(value) is kind and value and name and named_alike(key, name)
-                if fits and _allows(schema, value):
-                    found = Reference(call, path, value).as_json()
-                    if name == key:
+            for one in returned(reply, _SEEN):
+                fits = type(one.value) is kind and one.value and any(named_alike(key, name) for name in one.names)
+                if fits and _allows(schema, one.value):
+                    found = one.reference(call).as_json()
+                    if key in one.names:
                         return found
                     alike = alike or found
         return alike

@@ -27,6 +27,9 @@ WORD: Final = re.compile(r"[\w-]+(?:[.:/][\w-]+)*")
 #: A shorter text or number is not taken for an id: it may occur in a reply and in a call by accident.
 SHORT: Final = 4
 
+#: An integer of 64 bits has fewer digits.
+_DIGITS: Final = 19
+
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 #: The key of an argument that is unknown before the run: a value from the reply to an earlier call.
@@ -43,7 +46,8 @@ class Reference:
         otherwise: the stand-in if the reply has no such value, or one of another type, or one that the tool's schema
             rejects.
         session: the index of the trajectory of the schedule whose call it was; None for the same trajectory.
-        word: if the value is a word of the text at `path`: the text before it, and how many such words come earlier.
+        word: if the value is a word of the text at `path`, or its number: the text before it, and how many such words
+            come earlier.
     """
 
     call: int
@@ -74,10 +78,12 @@ class Reference:
         return value
 
     def _word_of(self, text: str, before: str, number: int) -> Any:
-        if self.otherwise in WORD.findall(text):
+        if str(self.otherwise) in WORD.findall(text):
             return self.otherwise
-        found = re.findall(f"{re.escape(before)}({WORD.pattern})", text)
-        return found[number] if number < len(found) else self.otherwise
+        found = words_after(before, text)[number : number + 1]
+        if type(self.otherwise) is int:
+            return int(found[0]) if found and is_whole_number(found[0]) else self.otherwise
+        return found[0] if found else self.otherwise
 
     def _lives_on(self, reply: Any) -> bool:
         same_name = (value for value, path in scalars(reply) if name_of(path) == name_of(self.path))
@@ -295,6 +301,16 @@ def _trajectory(data: Mapping[str, Any], path: FilePath, number: int, rows: list
     if row is None:
         rows.append(row := Row(data["row"], Source(path, number)))
     return Trajectory(row, calls, frozenset(data["noise"]), str(data["answer"]))
+
+
+def words_after(before: str, text: str) -> list[str]:
+    """The words of a text that come just after the same text each, in capitals or not."""
+    return re.findall(f"{re.escape(before)}({WORD.pattern})", text, re.IGNORECASE)
+
+
+def is_whole_number(word: str) -> bool:
+    """Whether a word is an integer, such as JSON's readers take."""
+    return word.isdecimal() and len(word) < _DIGITS
 
 
 def is_reference(value: Any) -> bool:
