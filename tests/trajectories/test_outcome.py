@@ -21,6 +21,12 @@ def said(body: Any) -> Outcome:
         ({"orders": {"a": 1, "n": 1}}, {"orders": {"b": 1, "n": 1}}, {"orders": {"c": 1, "n": 2}}, True),
         ({"orders": {"a": 1}}, {"orders": {"b": 1}}, {"orders": {"c": 1}, "more": 1}, True),
         ({"n": 1}, {"n": 1, "now_and_then": 1}, {"n": 1, "other": 1}, True),
+        ("Ticket 10 is open.", "Ticket 11 is open.", "Ticket 12 is open.", False),
+        ("Ticket 10 is open.", "Ticket 11 is open.", "Ticket 12 is closed.", True),
+        ("Ticket 10 is open.", "Ticket 11 is open.", "None is open.", True),
+        ("Ticket 10 is open.", "None is open.", "Ticket 12 is closed.", False),
+        ("X1-a/b", "X2 -c", "X3", False),
+        ("X1-a/b", "X2", "X3 -c", False),
     ],
 )
 def test_what_varies_is_not_compared(first: Any, second: Any, third: Any, differs: bool) -> None:

@@ -28,7 +28,7 @@ from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.trajectories.execute import TrajectoryRun, run, run_each
 from gym_conformance.trajectories.first import known, known_disturbed, with_bounds, with_each_tool_invalid
 from gym_conformance.trajectories.generate import disturbed, trajectories
-from gym_conformance.trajectories.outcome import Difference, Outcome, StepOutcome, differences, masked, varying
+from gym_conformance.trajectories.outcome import Difference, Outcome, StepOutcome, differences, varying
 from gym_conformance.trajectories.trajectory import STRANGE, Schedule, Trajectory, has_surrogates, without_surrogates
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
@@ -435,5 +435,5 @@ async def _undone(trial: Trial, noisy: Trajectory, difference: Difference) -> bo
     mask = varying(runs)
     came = await run(trial.gym, Channel(trial.gym.endpoint), noisy)
     found = differences(runs[0], Outcome(came.calls[first:]), mask)
-    there = (place - 1 - first, *difference.place[1:])
-    return not masked(there, mask) and all(each.of_time for each in found)
+    there = replace(difference, place=(place - 1 - first, *difference.place[1:]))
+    return not there.hidden(mask) and all(each.of_time for each in found)

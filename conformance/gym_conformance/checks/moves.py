@@ -100,7 +100,8 @@ async def _settled(trial: Trial, noisy: Trajectory) -> Trajectory | None:
     moved = volatile(await rollout.finish(), disturbed)
     calls = list(noisy.calls)
     for at, call, made in zip(own, rollout.trajectory.calls, rollout.made, strict=True):
-        if any(masked((number + 1, "body", *way), moved) for number, way in passed(call.arguments)):
+        taken = [(number + 1, "body", *way) for number, way in passed(call.arguments)]
+        if any(place[: len(way)] == way or masked(way, moved) for way in taken for place in moved):
             calls[at] = made
     return replace(noisy, calls=tuple(calls)) if calls != list(noisy.calls) else None
 

@@ -17,7 +17,7 @@ from gym_conformance.trajectories.before_and_after import lasting
 from gym_conformance.trajectories.execute import FEW, TrajectoryRun, beside
 from gym_conformance.trajectories.first import bare_reads, known
 from gym_conformance.trajectories.generate import Knowledge, is_read, writes_in
-from gym_conformance.trajectories.outcome import Difference, Outcome, masked, varying
+from gym_conformance.trajectories.outcome import Difference, Outcome, varying
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, resolve
 from gym_conformance.trials.chance import waiting_beyond_chance
 from gym_conformance.trials.check import check
@@ -143,7 +143,7 @@ async def _expect_complete(trial: Trial, read: ReadLater, what: str) -> None:
         if early and read.is_to_come(answered):
             return None
         found = read.later([settled], [answered])
-        return next((one for one in found if not masked(one.place, mask)), None)
+        return next((one for one in found if not one.hidden(mask)), None)
 
     if await differs(Channel(trial.gym.endpoint), early=True) and (
         found := await waiting_beyond_chance(

@@ -18,7 +18,7 @@ from gym_conformance.trajectories.evidence import allowed
 from gym_conformance.trajectories.execute import beside, run
 from gym_conformance.trajectories.generate import is_read
 from gym_conformance.trajectories.other_values import has_number, with_more_zeros
-from gym_conformance.trajectories.outcome import Difference, Outcome, differences, masked, varying, volatile
+from gym_conformance.trajectories.outcome import Difference, Outcome, differences, varying, volatile
 from gym_conformance.trajectories.renaming import ids_of, names_in, new_names, renamed, words_of_answer
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Schedule, Trajectory
 from gym_conformance.trials.ending import Violation
@@ -153,7 +153,7 @@ def _turn(outcomes: Sequence[Outcome]) -> _Turn:
         told = [one for one in differences(first, other, noise) if not one.of_time and not by_design(one.place)]
         if told:  # what goes on changing, such as a price that follows the clock, is no turn
             moving = varying(outcomes[after:])
-            if lasting := next((one for one in told if not masked(one.place, moving)), None):
+            if lasting := next((one for one in told if not one.hidden(moving)), None):
                 return _Turn(after, lasting, after)
             break
     paid = (one for one in differences(first, outcomes[-1]) if one.step == VERIFY and is_number(one.actual))

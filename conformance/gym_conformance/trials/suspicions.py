@@ -14,7 +14,7 @@ from gym_conformance.session.channel import Channel, NoRoom, PathHangs
 from gym_conformance.session.server_fault import ServerFault
 from gym_conformance.trajectories.before_and_after import by_design, lasting
 from gym_conformance.trajectories.execute import beside, run
-from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, masked, volatile
+from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, volatile
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
 from gym_conformance.trials.chance import beyond_chance
 from gym_conformance.trials.ending import Violation
@@ -129,7 +129,7 @@ class Between(Suspicion):
         return await self._twice(channel, lambda: asyncio.sleep(self._seconds))
 
     def _change(self, before: Outcome, after: Outcome) -> Difference | None:
-        return next((one for one in lasting([before], [after]) if not masked(one.place, self._anyway.mask)), None)
+        return next((one for one in lasting([before], [after]) if not one.hidden(self._anyway.mask)), None)
 
 
 class Likeness(Suspicion):
