@@ -23,7 +23,7 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Exchange, Reply, reply_of
 from gym_conformance.session.likeness import Answer, alike
-from gym_conformance.session.refusals import places, says_no
+from gym_conformance.session.refusals import is_of_parts_together, places, says_no
 from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.trajectories.execute import TrajectoryRun, run, run_each
 from gym_conformance.trajectories.first import known, known_disturbed, with_bounds, with_each_tool_invalid
@@ -86,8 +86,9 @@ async def calls_valid(trial: Trial, schedule: Schedule) -> None:
     If verify scores a session of the row in which nothing was done, it must not fail after these calls, or give a
     reward that is not a finite number; its `reward_components`, if any, must sum to the reward.
 
-    Some refusals do not count: a 4xx that the tool itself means (nothing found, not allowed now); a 422 that neither
-    lists places in the body, as FastAPI does, nor has the wording with which arguments that are surely wrong are
+    Some refusals do not count: a 4xx that the tool itself means (nothing found, not allowed now); a 422 in which a
+    pydantic validator of the server's own speaks of a whole object or list, such as an end that comes before its begin;
+    one that neither lists places in the body, as FastAPI does, nor has the wording with which arguments that are surely wrong are
     refused; a 422 that the same call does not get after calls that are known to mean something; one whose wording may
     be about a text of which the definition says no more than how long it is; the refusal of an empty text, an empty list
     or a large number if the definition says nothing about these; and any refusal if the definition cannot be read as it
@@ -106,10 +107,7 @@ async def calls_valid(trial: Trial, schedule: Schedule) -> None:
         if is_crash(step.status):
             hint = "The tool raises on a value that its definition allows; handle the value, or narrow the definition."
             raise _not_taken(trial, step, f"{step.name} answers below 500", hint)
-        malformed = step.status == HTTPStatus.UNPROCESSABLE_ENTITY and _says_something(trajectory.row, call)
-        if malformed and (
-            (step.source and places(step.source)) or await _is_said_of_wrong_ones(trial, trajectory.row, call, step)
-        ):
+        if step.status == HTTPStatus.UNPROCESSABLE_ENTITY and await _is_malformed(trial, trajectory.row, call, step):
             hint = "The definition in the rows and the server's request model have drifted apart."
             raise _not_taken(trial, step, f"{step.name} takes what its definition allows", hint)
     await _expect_scored(trial, trajectory, outcome)
@@ -148,6 +146,13 @@ async def _expect_scored(trial: Trial, trajectory: Trajectory, outcome: Outcome)
             "verify assumes something about the session's state that the tools do not guarantee, such as a number where "
             "they accept a text.",
         )
+
+
+async def _is_malformed(trial: Trial, row: Row, call: Call, step: StepOutcome) -> bool:
+    """Whether a 422 says that a call is malformed which its definition surely allows, one argument for itself."""
+    if not _says_something(row, call) or (step.source and is_of_parts_together(step.source)):
+        return False
+    return bool(step.source and places(step.source)) or await _is_said_of_wrong_ones(trial, row, call, step)
 
 
 def _says_something(row: Row, call: Call) -> bool:

@@ -30,6 +30,9 @@ _NO: Final = re.compile(
 #: Values, and characters of a text, from which on a reply says more than a refusal does.
 _MANY, _LONG = 12, 300
 
+#: The types of pydantic's errors that a validator raises which the server's author has written.
+_OWN_WORDS: Final = frozenset({"value_error", "assertion_error"})
+
 _ERROR: Final = re.compile(r"\W*error\b", re.IGNORECASE)
 
 
@@ -50,6 +53,18 @@ def places(reply: Reply) -> list[list[Any]]:
     details = reply.fields.get("detail")
     found = (detail.get("loc") for detail in details if isinstance(detail, dict)) if isinstance(details, list) else ()
     return [place for place in found if isinstance(place, list)]
+
+
+def is_of_parts_together(reply: Reply) -> bool:
+    """Whether FastAPI's 422 has nothing but the server's own words about whole objects or lists.
+
+    A pydantic validator says so that an end comes before its begin, which no JSON Schema could have told.
+    """
+    details = reply.fields.get("detail", ())
+    return bool(places(reply)) and all(
+        isinstance(detail, dict) and detail.get("type") in _OWN_WORDS and isinstance(detail.get("input"), dict | list)
+        for detail in details
+    )
 
 
 def says_error(reply: Reply) -> bool:
