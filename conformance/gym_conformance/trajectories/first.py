@@ -10,7 +10,7 @@ from typing import Any
 
 from gym_conformance.contract.dataset_rows import Call, Row, Tool
 from gym_conformance.grouping import each_kind_first, first_of_each, grouped, round_robin
-from gym_conformance.trajectories.crossing import crossed, with_crossed
+from gym_conformance.trajectories.crossing import crossed, last_of_others, with_crossed
 from gym_conformance.trajectories.damage import damaged
 from gym_conformance.trajectories.generate import Knowledge, crowded_by, is_read, reads_in, references, writes_in
 from gym_conformance.trajectories.other_values import with_other_members, with_other_numbers
@@ -149,7 +149,10 @@ def with_bounds(knowledge: Knowledge) -> list[Schedule]:
 
 
 def _varied(knowledge: Knowledge, tool: Tool) -> Iterator[Trajectory]:
-    """The first known trajectory up to its call of the tool, followed by that call with each argument at its bounds."""
+    """The first known trajectory up to its call of the tool, followed by that call with each argument at its bounds.
+
+    After each comes what may read what it has led to.
+    """
     for trajectory in knowledge.known_trajectories:
         at = next((at for at, call in enumerate(trajectory.calls) if call.name == tool.name), None)
         if at is None or at >= _BEFORE or not properties_of(tool.parameters):
@@ -157,7 +160,10 @@ def _varied(knowledge: Knowledge, tool: Tool) -> Iterator[Trajectory]:
         base = trajectory.calls[at].arguments
         varied = _one_by_one(_at_bounds, tool.parameters, base)
         allowed = (Call(tool.name, each) for each in varied if admits(tool.parameters, resolve(each, [])))
-        yield replace(trajectory, calls=(*trajectory.calls[:at], *islice(allowed, 3 * _BOUNDS)))
+        longer = replace(trajectory, calls=(*trajectory.calls, *islice(allowed, 3 * _BOUNDS)))
+        after = [] if knowledge.reads(tool.name) else last_of_others(trajectory, tool.name)
+        bounds = range(len(trajectory.calls), len(longer.calls))
+        yield longer.chosen([*range(at), *(number for bound in bounds for number in (bound, *after))])
         return
 
 
