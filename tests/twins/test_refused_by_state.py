@@ -1,9 +1,10 @@
 """Calls that the definition allows and the state refuses, and what they leave behind."""
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
+from pydantic import Field
 
 from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Verdict, worst
@@ -92,5 +93,42 @@ def test_a_trace_is_seen_before_the_call_that_would_hide_it(*, careful: bool, ve
     rows = rows_of(server).rows
     call = ("stage", {"files": ["readme"]}, {"staged": 1})
     data = Dataset(rows, tuple(rollout_of(row, call, reward=0.0) for row in rows), len(rows))
+    found = found_by("calls-refused-harmless", server, data)
+    assert worst(found) is verdict, [one.actual for one in found]
+
+
+@dataclass
+class Cask:
+    liters: int = 30
+    poured: list[int] = field(default_factory=list)
+
+
+def cellar(*, careful: bool) -> ResourcesServer:
+    """Wine is poured from a cask; unless it is `careful`, what is left is poured before there shows to be too little."""
+
+    def pour(state: Cask, liters: Annotated[int, Field(ge=1, le=50)]) -> dict[str, Any]:
+        """Pour some liters."""
+        if liters > state.liters:
+            state.poured += [] if careful else [state.liters]
+            raise HttpRefusal(409, "there is not so much left")
+        state.liters -= liters
+        state.poured.append(liters)
+        return {"left": state.liters}
+
+    def look(state: Cask) -> dict[str, Any]:
+        """Look at what was poured."""
+        return {"poured": sum(state.poured)}
+
+    return ResourcesServer("cellar", tools=[pour, look], verify=lambda: 0.0, state=Cask)
+
+
+@pytest.mark.parametrize(("careful", "verdict"), [(True, Verdict.PASS), (False, Verdict.FAIL)])
+def test_a_number_that_is_allowed_may_be_more_than_there_is(*, careful: bool, verdict: Verdict) -> None:
+    rows = rows_of(server := cellar(careful=careful)).rows
+    calls: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+        ("pour", {"liters": 2}, {"left": 28}),
+        ("look", {}, {"poured": 2}),
+    ]
+    data = Dataset(rows, tuple(rollout_of(row, *calls, reward=0.0) for row in rows), len(rows))
     found = found_by("calls-refused-harmless", server, data)
     assert worst(found) is verdict, [one.actual for one in found]

@@ -44,6 +44,9 @@ _MADE_UP = 5
 #: Boundary values of a tool's arguments, and tools for which they are tried.
 _BOUNDS, _BOUND_TOOLS = 8, 12
 
+#: Keywords of a number's bounds, the one first that asks for the most.
+_BOUNDED = ("maximum", "minimum")
+
 #: Trajectories whose values are combined.
 _MIXED = 2
 
@@ -226,22 +229,23 @@ def _with_one_spoilt(trajectory: Trajectory) -> Iterator[Trajectory]:
 def _at_a_wrong_time(trajectory: Trajectory) -> Iterator[Trajectory]:
     """The trajectory with calls that the definitions allow, and the state may not.
 
-    Each tool that writes is called right after the seed, and before its own call with other members of its enums. Those
-    that are taken after all are left out once they are.
+    Each tool that writes is called right after the seed, and before its own call with other members of its enums, and
+    with numbers at their bounds. Those that are taken after all are left out once they are.
     """
     first = {call.name: at for at, call in reversed(list(enumerate(trajectory.calls))) if not is_read(call.name)}
     early = [Call(name, resolve(trajectory.calls[at].arguments, [])) for name, at in first.items()]
     yield _reading_at(trajectory, 0).with_noise(0, *early)
     for name, at in first.items():
         parameters, base = trajectory.row.parameters_of(name), trajectory.calls[at].arguments
-        if others := [Call(name, each) for each in islice(_one_by_one(_others, parameters, base), _VARIED)]:
+        if others := [Call(name, each) for each in islice(_one_by_one(_others, parameters, base), _BOUNDS)]:
             yield _reading_at(trajectory, at).with_noise(at, *others)
 
 
 def _others(schema: Schema, known: Any) -> Iterator[Any]:
-    """The other members of an enum."""
-    members = schema.get("enum", ()) if isinstance(schema, dict) else ()
-    yield from (member for member in members if member != known)
+    """The other members of an enum, and the bounds of a number: there may be no such thing now, or not so much of it."""
+    if isinstance(schema, dict):
+        members = (*schema.get("enum", ()), *(schema[bound] for bound in _BOUNDED if bound in schema))
+        yield from (member for member in members if member != known)
 
 
 def _reading_at(trajectory: Trajectory, at: int) -> Trajectory:
