@@ -1,6 +1,7 @@
 """Slow servers, such as those that ask a judge model, come to the same verdicts as fast ones, and in time."""
 
 import asyncio
+import math
 import time
 from collections.abc import Sequence
 from itertools import cycle, pairwise
@@ -19,6 +20,7 @@ from gym_conformance.findings import Finding, Verdict
 from gym_conformance.gym_under_test import BARE_ROW, Gym
 from gym_conformance.plugin.summary import _what_to_mend
 from gym_conformance.session.channel import Channel
+from gym_conformance.trajectories import learn as learning
 from gym_conformance.trajectories.evidence import chance_so_far
 from gym_conformance.trajectories.execute import FEW
 from gym_conformance.trajectories.generate import Knowledge
@@ -98,6 +100,33 @@ def test_sessions_run_beside_each_other_where_the_server_waits(server: type[Refe
     assert knowledge
     assert knowledge.at_once == 1 or server is not Computes
     assert (knowledge.call_seconds > knowledge.session_seconds) == (server is SlowTools)
+
+
+@pytest.mark.parametrize(
+    ("whole", "cores", "tried", "found"),
+    [
+        (0.5, 99, [16], 16),
+        (2.5, 99, [6, 12, 16], 16),
+        (10, 99, [2, 4, 8, 16], 16),
+        (10, 1, [2], 1),
+        (10, 2, [2, 4], 2),
+        (0.5, 4, [16], 1),
+        (13, 99, [], 1),
+    ],
+)
+def test_how_many_run_at_once_is_found_out_within_the_deadline(
+    monkeypatch: pytest.MonkeyPatch, whole: float, cores: int, tried: list[int], found: int
+) -> None:
+    """Where each of them waits, or takes its turn on one of so many cores."""
+    made: list[int] = []
+
+    async def seconds(_: object, several: Sequence[Trajectory]) -> float:
+        made.append(len(several))
+        return whole * math.ceil(len(several) / cores)
+
+    monkeypatch.setattr(learning, "_seconds", seconds)
+    gym = cast("Gym", SimpleNamespace(endpoint=SimpleNamespace(timeout=30)))
+    assert (asyncio.run(learning.concurrency(gym, Trajectory(BARE_ROW), whole)), made) == (found, tried)
 
 
 @pytest.mark.parametrize(("seconds", "made"), [(0.1, 1), (1.0, 2), (60.0, 3)])

@@ -43,12 +43,16 @@ _BARE = 3
 #: Rows of which nothing is known but a call that earns a reward, where such a call is made.
 _HANDED_IN = 3
 
-#: If a session takes more seconds than the first, this many run concurrently. The server waits rather than computes if
-#: they take at most this many times as long as one.
-_BRIEF, _MANY, _AS_ONE = 0.1, 16, 2
+#: If a session takes more seconds than the first, it is found out how many may run concurrently, and no more than these.
+_BRIEF, _MANY = 0.1, 16
 
-#: The share of the deadline in which so many must be done one after the other, in case calls compute.
-_SHARE = 0.5
+#: The server waits rather than computes if so many take at most this many times as long as one, two at most this share of
+#: twice as long, and twice as many no longer than this many times what half of them took.
+_AS_ONE, _AS_TWO, _AS_HALF = 2, 0.75, 1.5
+
+#: The share of the deadline in which a number that is tried first can be done one after the other, and that which a
+#: larger one takes if it takes longer in proportion.
+_SHARE, _MOST_SHARE = 0.5, 0.8
 
 #: Tools that are left out to see what they do.
 _ASIDE = 6
@@ -128,14 +132,29 @@ async def _with_pace(gym: Gym, knowledge: Knowledge) -> Knowledge:
     begun = next((one.chosen([0]) for one in knowledge.known_trajectories if one.calls), bare)
     session = sum([await _seconds(gym, [bare]) for _ in range(_BARE)]) / _BARE
     whole = session if begun is bare else await _seconds(gym, [begun])
-    many = min(_MANY, int(_SHARE * gym.endpoint.timeout / whole)) if whole > _BRIEF else 1
-    waits = many > 1 and await _seconds(gym, [begun] * many) <= _AS_ONE * whole
+    at_once = await concurrency(gym, begun, whole) if whole > _BRIEF else 1
     return replace(
         knowledge,
         session_seconds=session,
         call_seconds=max(0.0, whole - session),
-        at_once=many if waits else 1,
+        at_once=at_once,
     )
+
+
+async def concurrency(gym: Gym, trajectory: Trajectory, whole: float) -> int:
+    """How many runs of a trajectory that takes `whole` seconds alone may be made concurrently.
+
+    Where it waits, a sandbox may be started or a program run, and a machine has room for so many of them. So it is found
+    out by doubling, as long as even the worst comes within the deadline.
+    """
+    deadline = gym.endpoint.timeout
+    found, took, many = 1, whole, max(2, min(_MANY, int(_SHARE * deadline / whole)))
+    while found < many and took * many / found <= _MOST_SHARE * deadline:
+        seconds = await _seconds(gym, [trajectory] * many)
+        if seconds > min(_AS_ONE, _AS_TWO * many) * whole or (found > 1 and seconds > _AS_HALF * took):
+            break
+        found, took, many = many, seconds, min(2 * many, _MANY)
+    return found
 
 
 async def _seconds(gym: Gym, trajectories: Sequence[Trajectory]) -> float:
