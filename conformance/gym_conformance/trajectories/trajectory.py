@@ -27,6 +27,9 @@ WORD: Final = re.compile(r"[\w-]+(?:[.:/][\w-]+)*")
 #: A shorter text or number is not taken for an id: it may occur in a reply and in a call by accident.
 SHORT: Final = 4
 
+#: Characters of a reply's text that are searched for an id.
+_SEARCHED: Final = 1 << 18
+
 #: An integer of 64 bits has fewer digits.
 _DIGITS: Final = 19
 
@@ -78,6 +81,7 @@ class Reference:
         return value
 
     def _word_of(self, text: str, before: str, number: int) -> Any:
+        text = text[:_SEARCHED]
         if str(self.otherwise) in WORD.findall(text):
             return self.otherwise
         found = words_after(before, text)[number : number + 1]
