@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 
 from gym_conformance.checks.other_hosts import OUTSIDE
-from gym_conformance.contract.endpoints import LIVENESS, SEED_SESSION, VERIFY
+from gym_conformance.contract.endpoints import LIVENESS
 from gym_conformance.diagnoses.all_diagnoses import Diagnoses
 from gym_conformance.diagnoses.diagnosis import Case, Missing, TryAgain
 from gym_conformance.findings import Cause, Finding, Verdict
@@ -331,14 +331,15 @@ class Judge:
         )
 
     def _tell_hanging(self, paths: set[str], level: Level) -> None:
-        """Note which paths a finding of this level reports as hanging."""
+        """Note which paths a finding of this level reports as hanging.
+
+        What a check sends may be odd. So a path that hung for it is asked again by others, which may send what is ordinary,
+        until a MUST has told it; from then on it is left alone where it goes on hanging.
+        """
+        for path in paths - self.told:
+            self.gym.endpoint.hangs.pop(path, None)
         if level is Level.MUST:
             self.told |= paths
-            return
-        # A tool that hangs is a MUST of the next check that meets it. What a SHOULD sends to seed and verify may be odd: a
-        # MUST shall ask them itself.
-        for path in paths & {SEED_SESSION, VERIFY} - self.told:
-            self.gym.endpoint.hangs.pop(path, None)
 
     def _script(self, exchanges: Sequence[Exchange]) -> list[str]:
         """The shell commands that send the same requests."""
