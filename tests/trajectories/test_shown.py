@@ -11,12 +11,14 @@ _ROW = Row({"responses_create_params": {"input": "x"}}, Source(Path("rows.jsonl"
 def test_a_value_of_an_earlier_reply_is_told_in_words() -> None:
     own = Reference(0, ("lines", 0, "id"), otherwise=1).as_json()
     another = Reference(0, (), session=0).as_json()
-    one = Trajectory(_ROW, (Call("add", {}), Call("drop", {"ids": [own]})))
+    said = Reference(0, ("text",), otherwise=7, word=("Ticket ", 0)).as_json()
+    one = Trajectory(_ROW, (Call("add", {}), Call("drop", {"ids": [own]}), Call("close", {"ticket": said})))
     two = Trajectory(_ROW, (Call("drop", {"id": another}),), answer="7")
     assert Schedule((one, two)).lines() == [
         "A | seed_session(rows.jsonl:1)",
         "A | add({})",
         'A | drop({"ids": ["<lines.0.id of the reply to call 1>"]})',
+        'A | close({"ticket": "<what follows \'Ticket\' in text of the reply to call 1>"})',
         "A | verify",
         "B | seed_session(rows.jsonl:1)",
         'B | drop({"id": "<the reply to A\'s call 1>"})',

@@ -240,7 +240,9 @@ def _named(inner: dict[str, Any]) -> Any:
         return inner.get("otherwise")
     whose = f"{session_name(inner['session'])}'s " if isinstance(inner.get("session"), int) else ""
     path = ".".join(map(str, inner["path"]))
-    return f"<{f'{path} of ' * bool(path)}the reply to {whose}call {inner['call'] + 1}>"
+    before = str(inner["word"][0]).strip() if inner.get("word") else ""
+    place = f"what follows {before!r} in " * bool(before) + f"{path} of " * bool(path)
+    return f"<{place}the reply to {whose}call {inner['call'] + 1}>"
 
 
 def session_name(session: int) -> str:
