@@ -7,8 +7,8 @@ from gym_conformance.checks.own_writes import expect_own_writes, found_again
 from gym_conformance.checks.readiness import ReadLater, affordable, expect_each_complete, once_more
 from gym_conformance.grouping import round_robin
 from gym_conformance.trajectories.first import first_calls, known
-from gym_conformance.trajectories.generate import Knowledge, is_read, reads_in, writes_in
-from gym_conformance.trajectories.trajectory import Schedule
+from gym_conformance.trajectories.generate import Knowledge, writes_in
+from gym_conformance.trajectories.trajectory import Schedule, Trajectory
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable
 from gym_conformance.trials.needs import RESOURCES_SERVER, SERVED_TOOLS, TOOLS
@@ -53,10 +53,16 @@ async def calls_complete(trial: Trial, _: object) -> None:
 
 def _writes(knowledge: Knowledge) -> Iterator[ReadLater]:
     """What is known up to the first call of each tool that writes, and then its reads."""
-    reads = {one: reads_in(one.calls)[-_AFTER:] for one in known(knowledge)}
+    reads = {one: _reads(knowledge, one)[-_AFTER:] for one in known(knowledge)}
     reading = (one for one in reads if reads[one])
-    for one, at in first_calls(reading, lambda call: not is_read(call.name)):
+    for one, at in first_calls(reading, lambda call: not knowledge.reads(call.name)):
         yield ReadLater(one.chosen([*range(at + 1), *reads[one]]), at + 2)
+
+
+def _reads(knowledge: Knowledge, one: Trajectory) -> list[int]:
+    """The indices of its calls that read, whatever their names: `positions` takes no arguments."""
+    reading = {tool.name for tool in one.row.tools if knowledge.may_read(tool)}
+    return [at for at, call in enumerate(one.calls) if call.name in reading]
 
 
 def _scored(knowledge: Knowledge) -> Iterator[ReadLater]:
