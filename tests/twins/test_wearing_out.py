@@ -175,6 +175,24 @@ def test_a_verify_that_hangs_on_odd_answers_alone_is_no_must() -> None:
     assert found == {claim: Verdict.FAIL, **dict.fromkeys(must, Verdict.PASS)}
 
 
+class TakesItsTime(ReferenceServer):
+    """Megabytes take it a while, in which nothing else is scored, whether somebody still waits for them or not."""
+
+    busy_until = 0.0
+
+    async def score(self, session_id: str, row: TaskRow, response: Json) -> Score:
+        if len(json.dumps(response)) > 1_000_000:
+            self.busy_until = time.monotonic() + 1.6
+        await asyncio.sleep(max(0.0, self.busy_until - time.monotonic()))
+        return await super().score(session_id, row, response)
+
+
+def test_a_server_may_come_to_the_end_of_megabytes_before_it_is_asked_for_more() -> None:
+    checks = ("verify-long-rollout", "verify-without-session")
+    found = judged_in_turn(TakesItsTime(), *checks)
+    assert found == {"verify-long-rollout": Verdict.NOT_APPLICABLE, "verify-without-session": Verdict.PASS}
+
+
 @pytest.mark.parametrize("places", [50, 100])
 def test_a_fixed_number_of_places_is_told_with_the_number(places: int) -> None:
     finding = with_places(places)
