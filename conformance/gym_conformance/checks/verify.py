@@ -188,7 +188,9 @@ async def verify_long_rollout(trial: Trial, _: object) -> None:
     if not is_success((await trial.verify_fresh(short)).status):
         raise NotApplicable("the same turns with few tokens are not scored either; see verify-degenerate")
     if (members := trial.gym.endpoint.groups.size) > 1:
-        raise NotApplicable(f"it scores {members} rollouts together, and as many times three megabytes take it too long")
+        raise NotApplicable(
+            f"it scores {members} rollouts together, and as many times three megabytes take it too long"
+        )
     trial.channel.exchanges.clear()
     try:
         reply = await trial.verify_fresh(response([*turns_with_tokens(NO_SUCH_TOOL, 900)]))
