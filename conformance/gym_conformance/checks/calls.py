@@ -88,7 +88,7 @@ async def calls_valid(trial: Trial, schedule: Schedule) -> None:
 
     Some refusals do not count: a 4xx that the tool itself means (nothing found, not allowed now); a 422 in which a
     pydantic validator of the server's own speaks of a whole object or list, such as an end that comes before its begin;
-    one that neither lists places in the body, as FastAPI does, nor has the wording with which arguments that are surely wrong are
+    one that neither lists places in the body, as FastAPI does, nor has the wording with which surely wrong arguments are
     refused; a 422 that the same call does not get after calls that are known to mean something; one whose wording may
     be about a text of which the definition says no more than how long it is; the refusal of an empty text, an empty list
     or a large number if the definition says nothing about these; and any refusal if the definition cannot be read as it

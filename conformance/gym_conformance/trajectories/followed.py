@@ -14,6 +14,9 @@ from gym_schemas import Way, mapped, name_of, scalars
 #: The least length of a word with a digit that may be an id within a text although no word before it names it.
 _LONG_WORD = 6
 
+#: Characters of a text in which a shorter one is looked for.
+_NEAR = 2_000
+
 #: A rollout of this many calls reaches most states; more only cost time.
 _CALLS = 24
 
@@ -94,7 +97,7 @@ class _Earlier:
             return
         is_long = len(text) >= (SHORT if type(value) is int else _LONG_WORD) and text not in self.known
         for number, path, said in self.texts:
-            for word in words_with_digits(said) if text in said else ():
+            for word in words_with_digits(said if is_long else said[:_NEAR]) if text in said else ():
                 if word[0] == text and (is_long or any(named_alike(name, each) for each in names_before(word))):
                     anywhere = is_long and isinstance(value, str)
                     found = Reference(number, path, value, word=located(word))
