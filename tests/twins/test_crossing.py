@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Verdict
 from gym_mocks.resources import ResourcesServer
 from tests.twins.judging import found_by
-from tests.twins.twin import rollout_of
+from tests.twins.twin import recorded_in_each
 from tests.twins.unrecorded import rows_of
 
 
@@ -40,9 +39,8 @@ def office(*, careful: bool) -> ResourcesServer:
 
 @pytest.mark.parametrize(("careful", "verdict"), [(False, Verdict.FAIL), (True, Verdict.PASS)])
 def test_a_call_that_crashes_on_what_crossed_values_led_to_is_told(*, careful: bool, verdict: Verdict) -> None:
-    rows = rows_of(office(careful=True)).rows
+    server = office(careful=careful)
     chain = ("chain", {"person_id": "ann"}, ["ann", "bob"])
     appoint = ("appoint", {"person_id": "ann", "boss_id": "bob"}, {"appointed": "bob"})
-    rollouts = tuple(rollout_of(row, appoint, chain, reward=1.0) for row in rows)
-    [finding] = found_by("calls-valid", office(careful=careful), Dataset(rows, rollouts, len(rows)))
+    [finding] = found_by("calls-valid", server, recorded_in_each(rows_of(server), appoint, chain, reward=1.0))
     assert finding.verdict is verdict, finding.actual

@@ -4,12 +4,11 @@ from typing import Any
 
 import pytest
 
-from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Verdict, worst
 from gym_mocks.resources import ResourcesServer
 from gym_mocks.wire import HttpRefusal
 from tests.twins.judging import found_by
-from tests.twins.twin import rollout_of
+from tests.twins.twin import recorded_in_each
 from tests.twins.unrecorded import rows_of
 
 MOST, DEEPEST = 200, 500
@@ -34,8 +33,7 @@ def formulas(*, bounded: bool) -> ResourcesServer:
 @pytest.mark.parametrize(("bounded", "verdict"), [(True, Verdict.PASS), (False, Verdict.FAIL)])
 def test_a_text_may_have_more_brackets_than_a_parser_holds(*, bounded: bool, verdict: Verdict) -> None:
     server = formulas(bounded=bounded)
-    rows = rows_of(server).rows
     call = ("simplify", {"formula": "(p & q)"}, {"formula": "p & q"})
-    data = Dataset(rows, tuple(rollout_of(row, call, reward=0.0) for row in rows), len(rows))
+    data = recorded_in_each(rows_of(server), call)
     found = [*found_by("calls-valid", server, data), *found_by("calls-invalid", server, data)]
     assert worst(found) is verdict, [one.actual for one in found]

@@ -4,11 +4,10 @@ from itertools import count
 
 import pytest
 
-from gym_conformance.dataset import Dataset
 from gym_mocks.resources import ResourcesServer, TaskRow
 from gym_mocks.wire import HttpRefusal
 from tests.twins.judging import judge, telling
-from tests.twins.twin import rollout_of
+from tests.twins.twin import recorded_in_each
 from tests.twins.unrecorded import rows_of
 
 
@@ -42,12 +41,11 @@ def drafts(kept: str) -> ResourcesServer:
 @pytest.mark.parametrize("kept", ["session", "task", "cached"])
 def test_a_name_that_another_session_gave_leads_to_nothing_of_it(kept: str) -> None:
     server = drafts(kept)
-    rows = rows_of(server).rows
     calls = (
         ("save_draft", {"name": "poem", "body": "In spring"}, {"length": 9}),
         ("open_draft", {"name": "poem"}, {"body": "In spring"}),
     )
-    data = Dataset(rows, tuple(rollout_of(row, *calls, reward=0.0) for row in rows), len(rows))
+    data = recorded_in_each(rows_of(server), *calls)
     assert telling(judge(server, data, checks={"isolation-earlier"})) == (
         set() if kept == "session" else {"isolation-earlier"}
     )

@@ -6,12 +6,11 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import Field
 
-from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Verdict, worst
 from gym_mocks.resources import ResourcesServer
 from gym_mocks.wire import HttpRefusal
 from tests.twins.judging import found_by
-from tests.twins.twin import rollout_of
+from tests.twins.twin import recorded_in_each
 from tests.twins.unrecorded import rows_of
 
 
@@ -52,12 +51,11 @@ def proofs(*, careful: bool) -> ResourcesServer:
 @pytest.mark.parametrize(("careful", "verdict"), [(True, Verdict.PASS), (False, Verdict.FAIL)])
 def test_a_call_that_the_state_refuses_leaves_no_trace(*, careful: bool, verdict: Verdict) -> None:
     server = proofs(careful=careful)
-    rows = rows_of(server).rows
     calls: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         ("assume", {"formula": "p"}, {"lines": 1}),
         ("discharge", {}, {"lines": 2}),
     ]
-    data = Dataset(rows, tuple(rollout_of(row, *calls, reward=0.0) for row in rows), len(rows))
+    data = recorded_in_each(rows_of(server), *calls)
     found = found_by("calls-refused-harmless", server, data)
     assert worst(found) is verdict, [one.actual for one in found]
 
@@ -90,9 +88,8 @@ def stages(*, careful: bool) -> ResourcesServer:
 @pytest.mark.parametrize(("careful", "verdict"), [(True, Verdict.PASS), (False, Verdict.FAIL)])
 def test_a_trace_is_seen_before_the_call_that_would_hide_it(*, careful: bool, verdict: Verdict) -> None:
     server = stages(careful=careful)
-    rows = rows_of(server).rows
     call = ("stage", {"files": ["readme"]}, {"staged": 1})
-    data = Dataset(rows, tuple(rollout_of(row, call, reward=0.0) for row in rows), len(rows))
+    data = recorded_in_each(rows_of(server), call)
     found = found_by("calls-refused-harmless", server, data)
     assert worst(found) is verdict, [one.actual for one in found]
 
@@ -124,11 +121,11 @@ def cellar(*, careful: bool) -> ResourcesServer:
 
 @pytest.mark.parametrize(("careful", "verdict"), [(True, Verdict.PASS), (False, Verdict.FAIL)])
 def test_a_number_that_is_allowed_may_be_more_than_there_is(*, careful: bool, verdict: Verdict) -> None:
-    rows = rows_of(server := cellar(careful=careful)).rows
+    server = cellar(careful=careful)
     calls: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         ("pour", {"liters": 2}, {"left": 28}),
         ("look", {}, {"poured": 2}),
     ]
-    data = Dataset(rows, tuple(rollout_of(row, *calls, reward=0.0) for row in rows), len(rows))
+    data = recorded_in_each(rows_of(server), *calls)
     found = found_by("calls-refused-harmless", server, data)
     assert worst(found) is verdict, [one.actual for one in found]

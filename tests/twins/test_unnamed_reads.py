@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Verdict
 from gym_mocks.resources import ResourcesServer
 from tests.twins.judging import found_by
-from tests.twins.twin import rollout_of
+from tests.twins.twin import recorded_in_each
 from tests.twins.unrecorded import rows_of
 
 
@@ -38,11 +37,11 @@ def broker(*, careful: bool) -> ResourcesServer:
 
 @pytest.mark.parametrize(("careful", "verdict"), [(True, Verdict.PASS), (False, Verdict.FAIL)])
 def test_purchases_at_once_are_all_made(*, careful: bool, verdict: Verdict) -> None:
-    rows = rows_of(server := broker(careful=careful)).rows
+    server = broker(careful=careful)
     calls: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         ("buy", {"shares": 3}, {"bought": 3}),
         ("positions", {}, {"held": 3}),
     ]
-    data = Dataset(rows, tuple(rollout_of(row, *calls, reward=0.0) for row in rows), len(rows))
+    data = recorded_in_each(rows_of(server), *calls)
     [finding] = found_by("calls-complete", server, data)
     assert finding.verdict is verdict, (finding.actual, finding.reason)

@@ -59,6 +59,11 @@ def rollout_of(row: Row, *turns: Turn, said: str = "", reward: float = 0.0) -> R
     return Rollout({**row.data, "response": response(output), "reward": reward}, row.source)
 
 
+def recorded_in_each(data: Dataset, *turns: Turn, reward: float = 0.0) -> Dataset:
+    """The rows, each with a recorded rollout of these turns."""
+    return replace(data, rollouts=tuple(rollout_of(row, *turns, reward=reward) for row in data.rows))
+
+
 @dataclass(frozen=True)
 class Twin:
     """A server with one fault, or with none.
