@@ -101,7 +101,7 @@ async def _settled(trial: Trial, noisy: Trajectory) -> Trajectory | None:
     calls = list(noisy.calls)
     for at, call, made in zip(own, rollout.trajectory.calls, rollout.made, strict=True):
         taken = [(number + 1, "body", *way) for number, way in passed(call.arguments)]
-        if any(place[: len(way)] == way or masked(way, moved) for way in taken for place in moved):
+        if any(masked(way, moved) or any(place[: len(way)] == way for place in moved) for way in taken):
             calls[at] = made
     return replace(noisy, calls=tuple(calls)) if calls != list(noisy.calls) else None
 

@@ -24,7 +24,7 @@ from gym_conformance.trajectories.first import plain_arguments
 from gym_conformance.trajectories.generate import may_read, named_alike, named_values
 from gym_conformance.trajectories.outcome import StepOutcome
 from gym_conformance.trajectories.renaming import own, takes_any_word
-from gym_conformance.trajectories.returned import returned
+from gym_conformance.trajectories.returned import Returned, returned
 from gym_conformance.trajectories.trajectory import Reference, Trajectory, is_reference, resolve
 from gym_conformance.trajectories.words import listed_in
 from gym_schemas import Document, NoValue, admits, minimal, properties_of, scalars
@@ -116,6 +116,7 @@ class _Scout:
         self._usual = {key: text for (key, text), _ in reversed(counts.most_common())}
         self._own = [*named_values(own(row)), *_members(own(row))]
         self._replies: list[Any] = []
+        self._returns: list[list[Returned]] = []  # of each reply, for every argument of every tool
         self._refused: dict[str, list[tuple[Any, Any]]] = {}
 
     async def find_all(self, tools: Sequence[Tool]) -> Sequence[Call]:
@@ -203,6 +204,7 @@ class _Scout:
         self.calls.append(call)
         self.taken.setdefault(tool.name, call)
         self._replies.append(StepOutcome.of_call(sent, reply).body)
+        self._returns.append([*returned(self._replies[-1], _SEEN)])
         return True
 
     def _candidates(self, tool: Tool) -> Iterator[Any]:
@@ -254,8 +256,8 @@ class _Scout:
     def _returned(self, key: str, kind: type, schema: Any) -> Any:
         """A reference to the first returned value that fits in type, schema and name; the same name is preferred."""
         alike = None
-        for call, reply in enumerate(self._replies):
-            for one in returned(reply, _SEEN):
+        for call, reply in enumerate(self._returns):
+            for one in reply:
                 fits = type(one.value) is kind and one.value and any(named_alike(key, name) for name in one.names)
                 if fits and _allows(schema, one.value):
                     found = one.reference(call).as_json()
