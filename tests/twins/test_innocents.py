@@ -234,6 +234,22 @@ class TellsOnce(ReferenceServer):
         return {"news": self.news.pop(session_id, [])}
 
 
+class Lapses(TwoCopies):
+    """What is added holds for four more calls, as a lease does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.since: dict[str, int] = defaultdict(int)
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        self.since[session_id] = 0 if tool.name == "add_stock" else self.since[session_id] + 1
+        kept = "a" if self.since[session_id] <= 4 else "b"
+        return await ReferenceServer.call(self, f"{session_id} {kept}", tool, arguments)
+
+    async def score(self, session_id: str, row: Any, response: Json) -> Score:
+        return await ReferenceServer.score(self, f"{session_id} b", row, response)
+
+
 class OneAtATime(ReferenceServer):
     """A session takes one call at a time, and refuses what comes meanwhile, and all after eight of them."""
 
@@ -288,8 +304,13 @@ SLOW = {
     *("refused moves count", "refused moves cost", "a price that follows the clock"),
 }
 
-#: Worlds in which a read may answer as before a write, and then as after it.
-RESTLESS: dict[str, Callable[[], ASGIApp]] = {"two replicas": Replicates, "a cat": Wakes, "a mailbox": TellsOnce}
+#: Worlds in which a read may answer as before a write, and then as after it, or the other way round.
+RESTLESS: dict[str, Callable[[], ASGIApp]] = {
+    "two replicas": Replicates,
+    "a cat": Wakes,
+    "a mailbox": TellsOnce,
+    "a lease of four calls": Lapses,
+}
 
 #: Worlds that change between a seed and a later read, and are complete.
 LIVELY: dict[str, Callable[[], ASGIApp]] = {

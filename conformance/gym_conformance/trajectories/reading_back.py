@@ -70,7 +70,9 @@ class ReadBack:
         """The reads after the write."""
         return self.trajectory.calls[self.write + 1 :]
 
-    def torn(self, arguments: Any, before: Sequence[StepOutcome], after: Sequence[StepOutcome]) -> Difference | None:
+    def torn(
+        self, arguments: Any, before: Sequence[StepOutcome], after: Sequence[StepOutcome], at_least: int = 2
+    ) -> Difference | None:
         """How a read's replies after the write differ in what it wrote, if others are still as before; otherwise None.
 
         They must differ more than once, because a mailbox, for example, tells its news only to the first who asks.
@@ -79,6 +81,7 @@ class ReadBack:
             arguments: the arguments of the write.
             before: the replies to the reads before it.
             after: the replies to the reads after it.
+            at_least: how many replies must differ.
         """
         words = frozenset(json.dumps(value) for value, _ in scalars(arguments) if value not in ("", None))
         for read in dict.fromkeys(map(_identity, self.before)):
@@ -86,7 +89,7 @@ class ReadBack:
             new = [Outcome((step,)) for call, step in zip(self.after, after, strict=True) if _identity(call) == read]
             changed = _changes(old, new)
             written = [found for found in (_first_written(each, words) for each in changed) if found]
-            if [] in changed and len(written) > 1:
+            if [] in changed and len(written) >= at_least:
                 return written[0]
         return None
 
