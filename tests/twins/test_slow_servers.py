@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from gym_conformance.calibration.answer_templates import GivenAnswer
+from gym_conformance.calibration.given_answer import GivenAnswer
 from gym_conformance.calibration.row_scores import AnswerScore
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.contract.dataset_rows import Row

@@ -3,14 +3,23 @@
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from gym_conformance.calibration.row_fields import Placeholder, chosen, dotted, fields_of, names_gold, value_at, written
-from gym_conformance.contract.dataset_rows import Call, Rollout, Source
-from gym_conformance.contract.policy_output import Item, function_call, message
+from gym_conformance.calibration.given_answer import GivenAnswer
+from gym_conformance.calibration.object_answers import ObjectTemplate, of_object
+from gym_conformance.calibration.row_fields import (
+    COMMON,
+    Placeholder,
+    chosen,
+    dotted,
+    fields_of,
+    names_gold,
+    value_at,
+    written,
+)
+from gym_conformance.contract.dataset_rows import Call
 from gym_schemas import Way, mapped
 
 #: Characters of the frame beside a placeholder in its line.
@@ -24,40 +33,6 @@ _FRAMES, _WORDS = 4, 3
 
 #: The key in arguments that marks a value taken from the row.
 _FIELD: Final = "$field"
-
-#: Values that occur in arguments by accident, as do texts of one character.
-_COMMON: Final = (None, True, False, 0, 1, -1, "")
-
-
-@dataclass(frozen=True)
-class GivenAnswer:
-    """What a policy would hand in for a row.
-
-    Attributes:
-        items: the output, without tool results.
-        calls: the calls among the items, to be made if the server executes them.
-        gold: the parts taken from the row, as text; may be ().
-    """
-
-    items: tuple[Item, ...]
-    calls: tuple[Call, ...] = ()
-    gold: tuple[str, ...] = ()
-
-    @property
-    def words(self) -> str:
-        """The last message; '' if there is none."""
-        return Rollout({"response": {"output": list(self.items)}}, Source(Path(), 0)).last_text
-
-    def saying(self, words: str) -> "GivenAnswer":
-        """The same calls with another last message."""
-        silent = [item for item in self.items if item.get("type") != "message"]
-        return replace(self, items=(*silent, message(words)))
-
-    @staticmethod
-    def of(calls: Sequence[Call], words: str, gold: tuple[str, ...] = ()) -> "GivenAnswer":
-        """Calls, then a message unless `words` is empty."""
-        items = [function_call(call.name, json.dumps(call.arguments), f"call_{at}") for at, call in enumerate(calls)]
-        return GivenAnswer((*items, *([message(words)] if words else [])), tuple(calls), gold)
 
 
 @dataclass(frozen=True)
@@ -143,7 +118,7 @@ class ScriptTemplate:
 
 
 #: The form of an answer, for any row.
-Template = TextTemplate | CallsTemplate | ScriptTemplate
+Template = TextTemplate | ObjectTemplate | CallsTemplate | ScriptTemplate
 
 
 def calls_in(value: Any) -> tuple[Call, ...]:
@@ -189,8 +164,11 @@ def learn(samples: Sequence[Sample]) -> list[Candidate]:
     """
     learned: dict[Template, list[int]] = defaultdict(list)
     for number, sample in enumerate(samples):
-        for template in dict.fromkeys((*_of_calls(sample), *_of_text(sample))):
+        for template in dict.fromkeys((*_of_calls(sample), *_of_object(sample), *_of_text(sample))):
             learned[template].append(number)
+
+    def by_name(templates: Iterable[Template]) -> list[Template]:
+        return sorted(templates, key=lambda template: not template.names_gold)
 
     def framed(template: TextTemplate) -> tuple[Any, ...]:
         often, around = len(learned[template]), len(template.before + template.after)
@@ -214,11 +192,10 @@ def learn(samples: Sequence[Sample]) -> list[Candidate]:
             yield from sorted((one for one in frames[placeholder] if bool(one.beside) is mixed), key=framed)[:most]
 
     texts = (*likely(_FRAMES, mixed=False), *likely(1, mixed=True))
-    calls = sorted(
-        (template for template in learned if not isinstance(template, TextTemplate)),
-        key=lambda template: not template.names_gold,
-    )
-    return [Candidate(template, samples[learned[template][0]].data) for template in (*calls, *texts)]
+    objects = [template for template in learned if isinstance(template, ObjectTemplate)]
+    calls = [template for template in learned if not isinstance(template, TextTemplate | ObjectTemplate)]
+    likeliest = (*by_name(calls), *by_name((*objects, *texts)))
+    return [Candidate(template, samples[learned[template][0]].data) for template in likeliest]
 
 
 def _of_calls(sample: Sample) -> Iterator[Template]:
@@ -228,7 +205,7 @@ def _of_calls(sample: Sample) -> Iterator[Template]:
         if calls_in(value):
             yield CallsTemplate(path)
     named = sorted(fields_of(sample.data), key=lambda found: not names_gold(found[0]))
-    known = [(path, value) for path, value in named if value not in _COMMON and not isinstance(value, list | dict)]
+    known = [(path, value) for path, value in named if value not in COMMON and not isinstance(value, list | dict)]
     placeholders: dict[Placeholder, None] = {}
     calls = tuple(Call(call.name, _with_placeholders(call.arguments, known, placeholders)) for call in sample.calls)
     if placeholders:
@@ -264,6 +241,11 @@ def _shown(arguments: Any) -> str:
     return json.dumps(arguments, ensure_ascii=False)
 
 
+def _of_object(sample: Sample) -> Iterator[ObjectTemplate]:
+    if not sample.calls and len(sample.words) <= _WORDY:
+        yield from of_object(sample.words, sample.data)
+
+
 def _of_text(sample: Sample) -> Iterator[TextTemplate]:
     """Frames around the last occurrence of a field's value in the final text, of increasing width."""
     if sample.calls or not sample.words.strip() or len(sample.words) > _WORDY:
@@ -283,7 +265,7 @@ def _with_others(template: TextTemplate, data: Mapping[str, Any]) -> Iterator[Te
     frames, beside = [template.before, template.after], []
     for path, value in fields_of(data) if 0 < sum(map(len, frames)) <= _FRAME else ():
         other = Placeholder(path)
-        text = None if path == template.placeholder.path or value in _COMMON else other.text(data)
+        text = None if path == template.placeholder.path or value in COMMON else other.text(data)
         for at, frame in enumerate(frames):
             if text and (found := _last(text, frame)):
                 frames[at] = f"{frame[: found[0]]}{other}{frame[found[1] :]}"

@@ -4,10 +4,14 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
-from gym_conformance.calibration.answer_templates import CallsTemplate, GivenAnswer, Template, TextTemplate
+from gym_conformance.calibration.answer_templates import CallsTemplate, Template, TextTemplate
+from gym_conformance.calibration.given_answer import GivenAnswer
+from gym_conformance.calibration.object_answers import ObjectTemplate
+from gym_conformance.calibration.object_probes import of_values, swapped_values
 from gym_conformance.calibration.probe_answers import (
     altered_calls,
     changed_calls,
@@ -15,10 +19,13 @@ from gym_conformance.calibration.probe_answers import (
     ended_programs,
     fair_calls,
     fair_forms,
+    fair_objects,
     look_alikes,
     other_deeds,
     other_order,
     pressed,
+    several,
+    without_programs,
 )
 from gym_conformance.calibration.row_fields import may_be_the_same
 from gym_conformance.calibration.row_scores import Question, RowScores, surely_wrong
@@ -65,24 +72,35 @@ def wrong_answers(
     return list(wrong.values())
 
 
-def probes(
-    scores: RowScores, template: Template | None, rows: Sequence[RowScores]
-) -> Iterator[tuple[Question, str, GivenAnswer]]:
+class Probe(NamedTuple):
+    """What to hand in for a row besides its own answer; it says nothing where the `control` earns as much."""
+
+    question: Question
+    name: str
+    answer: GivenAnswer
+    control: GivenAnswer | None = None
+
+
+def probes(scores: RowScores, template: Template | None, rows: Sequence[RowScores]) -> Iterator[Probe]:
     """What to hand in for a row besides its own answer."""
     if scores.answer is None:
         return
-    if isinstance(template, TextTemplate) and (right := template.placeholder.text(scores.row.data)):
+    if isinstance(template, ObjectTemplate):
+        yield from _of_object(template, scores, rows)
+    elif isinstance(template, TextTemplate) and (right := template.placeholder.text(scores.row.data)):
         yield from _of_text(template, right, scores, rows)
     elif template:
-        yield from ((Question.PRESSED, *probe) for probe in changed_calls(scores.answer))
-    yield from ((Question.PRESSED, *probe) for probe in ended_programs(scores.answer))
+        yield from (Probe(Question.PRESSED, *probe) for probe in changed_calls(scores.answer))
+    # where the other calls earn as much, a program only tries something out
+    others_alone = without_programs(scores.answer)
+    yield from (Probe(Question.PRESSED, *probe, others_alone) for probe in ended_programs(scores.answer))
     others = [answer for _, answer in wrong_answers(scores, scores.answer, rows)]
-    yield from ((Question.DEEDS, *probe) for probe in other_deeds(scores.answer, others))
+    yield from (Probe(Question.DEEDS, *probe) for probe in other_deeds(scores.answer, others))
     # actions may be repeated, and need not all be right, but a list of expected calls is exact
     exact = Question.DEEDS if isinstance(template, CallsTemplate) else Question.EITHER
-    yield from ((exact, *probe) for probe in altered_calls(scores.answer, scores.row.source.line))
-    yield from ((Question.FAIR, *form) for form in fair_calls(scores.answer))
-    yield from ((Question.EITHER, *form) for form in other_order(scores.answer))
+    yield from (Probe(exact, *probe) for probe in altered_calls(scores.answer, scores.row.source.line))
+    yield from (Probe(Question.FAIR, *form) for form in fair_calls(scores.answer))
+    yield from (Probe(Question.EITHER, *form) for form in other_order(scores.answer))
 
 
 def with_other_words(own: GivenAnswer | None, rows: Sequence[RowScores]) -> list[GivenAnswer]:
@@ -120,20 +138,42 @@ def _keys_in(words: str) -> frozenset[str]:
     return frozenset(keys)
 
 
-def _of_text(
-    template: TextTemplate, right: str, scores: RowScores, rows: Sequence[RowScores]
-) -> Iterator[tuple[Question, str, GivenAnswer]]:
+def _of_text(template: TextTemplate, right: str, scores: RowScores, rows: Sequence[RowScores]) -> Iterator[Probe]:
     """What may replace the right text."""
     wrong = _wrong_texts(template, right, scores, rows)
     template = template.within(scores.row.data) or template
     if len(wrong) > 1:
-        yield from ((Question.PRESSED, *probe) for probe in pressed(template, right, wrong))
+        yield from (Probe(Question.PRESSED, *probe) for probe in pressed(template, right, wrong))
     own = GivenAnswer((), gold=(right,))
     for name, left, answer in cut_off(template, right):
         if surely_wrong(GivenAnswer((), gold=(left,)), scores.row.data, own):
-            yield Question.PRESSED, name, answer
-    yield from ((Question.FAIR, *form) for form in fair_forms(template, right))
-    yield from ((Question.EITHER, *form) for form in look_alikes(template, right))
+            yield Probe(Question.PRESSED, name, answer)
+    yield from (Probe(Question.FAIR, *form) for form in fair_forms(template, right))
+    yield from (Probe(Question.EITHER, *form) for form in look_alikes(template, right))
+
+
+def _of_object(template: ObjectTemplate, scores: RowScores, rows: Sequence[RowScores]) -> Iterator[Probe]:
+    """What may replace the right object, and the values in it."""
+    data = scores.row.data
+    others = [other.row.data for other in _after(scores, rows)]
+    right = template.written(template.values(data))
+    own = GivenAnswer((), gold=(right,))
+    filled = (one for other in others if (one := template.fill(other)) and surely_wrong(one, data, own))
+    wrong = list(dict.fromkeys(text for one in filled for text in one.gold))
+    if len(wrong) > 1:
+        yield from (Probe(Question.PRESSED, *probe) for probe in pressed(template, right, wrong))
+        if not template.before:
+            named = several(replace(template, before="```json\n", after="\n```"), right, wrong)
+            yield from (Probe(Question.PRESSED, f"{name}, each in a fence", answer) for name, answer in named)
+    yield from (Probe(Question.PRESSED, *probe) for probe in of_values(template, data, others))
+    yield from (Probe(Question.EITHER, *probe) for probe in swapped_values(template, data, others))
+    yield from (Probe(Question.FAIR, *form) for form in fair_objects(template, right))
+
+
+def _after(scores: RowScores, rows: Sequence[RowScores]) -> list[RowScores]:
+    """The other rows, the next one first."""
+    at = rows.index(scores)
+    return [*rows[at + 1 :], *rows[:at]]
 
 
 def _wrong_texts(template: TextTemplate, right: str, scores: RowScores, rows: Sequence[RowScores]) -> list[str]:
@@ -143,8 +183,7 @@ def _wrong_texts(template: TextTemplate, right: str, scores: RowScores, rows: Se
     """
     if template.placeholder.key:
         return template.placeholder.others(scores.row.data)
-    at = rows.index(scores)
     own = GivenAnswer((), gold=(right,))
-    filled = (template.fill(other.row.data) for other in (*rows[at + 1 :], *rows[:at]))
+    filled = (template.fill(other.row.data) for other in _after(scores, rows))
     wrong = (one for one in filled if one and surely_wrong(one, scores.row.data, own))
     return list(dict.fromkeys(text for one in wrong for text in one.gold))

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any, Final
 
-from gym_conformance.calibration.answer_templates import GivenAnswer, TextTemplate
+from gym_conformance.calibration.answer_templates import TextTemplate
+from gym_conformance.calibration.given_answer import GivenAnswer
+from gym_conformance.calibration.object_answers import ObjectTemplate
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.contract.policy_output import Item, message, reasoning
 from gym_conformance.trajectories.programs import defined_in
@@ -53,33 +55,42 @@ _LOOK_ALIKES: Final = str.maketrans(
 Named = Iterator[tuple[str, GivenAnswer]]
 
 
-def pressed(template: TextTemplate, right: str, wrong: Sequence[str]) -> Named:
+def amidst(right: Any, wrong: Sequence[Any]) -> list[Any]:
+    """Candidates, the right one in the middle."""
+    many = list(wrong[: _CANDIDATES - 1])
+    many.insert((len(many) + 1) // 2, right)
+    return many
+
+
+def pressed(template: TextTemplate | ObjectTemplate, right: str, wrong: Sequence[str]) -> Named:
     """Answers that no reader accepts, each with its name; `wrong` has at least two surely wrong answers.
 
     The right one is never last nor, if there are several, first, because a fair rule may take the last or the first of
     many.
     """
-    many = list(wrong[: _CANDIDATES - 1])
-    many.insert((len(many) + 1) // 2, right)
-    first, last = wrong[0], wrong[1]
-    several = "\n".join(template.write(text) for text in (first, right, last))
-    yield "a list of candidates, the right one among them", _answer_of(template.write(", ".join(many)))
-    yield "several answers, the right one in the middle", _answer_of(several)
-    yield (
-        "the right answer, taken back",
-        _answer_of(f"{template.write(right)}\nNo, that is wrong.\n{template.write(last)}"),
-    )
+    last = wrong[1]
+    yield "a list of candidates, the right one among them", _answer_of(template.write(", ".join(amidst(right, wrong))))
+    yield from several(template, right, wrong)
     corrected = (message(template.write(right)), message(f"No, that is wrong.\n{template.write(last)}"))
     yield "the right answer, taken back in another message", GivenAnswer(corrected)
-    yield "a denial", _answer_of(template.write(f"not {right}, but {last}"))
+    if isinstance(template, TextTemplate):  # before an object any words may stand
+        yield "a denial", _answer_of(template.write(f"not {right}, but {last}"))
     yield UNREADABLE, _answer_of(template.write("(?"))
-    yield from ((name, _answer_of(template.write(text))) for name, text in _other_numbers(right))
+    yield from ((name, _answer_of(template.write(text))) for name, text in other_numbers(right))
     thought = reasoning(template.write(right))
     yield (
         "the right answer in the reasoning alone, a wrong one at the end",
         GivenAnswer((thought, message(template.write(last)))),
     )
     yield "the right answer in the reasoning alone", GivenAnswer((thought, message("I am done.")))
+
+
+def several(template: TextTemplate | ObjectTemplate, right: str, wrong: Sequence[str]) -> Named:
+    """The right answer before and after wrong ones."""
+    first, last = map(template.write, wrong[:2])
+    own = template.write(right)
+    yield "several answers, the right one in the middle", _answer_of(f"{first}\n{own}\n{last}")
+    yield "the right answer, taken back", _answer_of(f"{own}\nNo, that is wrong.\n{last}")
 
 
 def cut_off(template: TextTemplate, right: str) -> Iterator[tuple[str, str, GivenAnswer]]:
@@ -104,6 +115,14 @@ def fair_forms(template: TextTemplate, right: str) -> Named:
         yield "the same number, written otherwise", _answer_of(template.write(other))
 
 
+def fair_objects(template: ObjectTemplate, right: str) -> Named:
+    """The same object in other fair notations, each with its name."""
+    found = json.loads(right)
+    yield "white space around it", _answer_of(f"\n  {template.write(right)}  \n")
+    yield "the keys in another order", _answer_of(template.write(json.dumps(turned(found), ensure_ascii=False)))
+    yield "the object on several lines", _answer_of(template.write(json.dumps(found, ensure_ascii=False, indent=2)))
+
+
 def look_alikes(template: TextTemplate, right: str) -> Named:
     """The same answer in look-alike letters of other alphabets, which a fair verifier may or may not fold."""
     if (other := right.translate(_LOOK_ALIKES)) != right:
@@ -119,7 +138,7 @@ def _other_number(text: str) -> str | None:
     return f"{text}.0" if "." not in text else str(number) if number.denominator > 1 else str(number.numerator)
 
 
-def _other_numbers(text: str) -> Iterator[tuple[str, str]]:
+def other_numbers(text: str) -> Iterator[tuple[str, str]]:
     """Non-numbers, and other numbers with the same digits, each with its name; nothing unless it is a plain number.
 
     A dash before a number may not be a sign, so a sign is only removed; a hundredfold number may be read as a

@@ -13,6 +13,9 @@ from gym_schemas import Way
 #: Fields of every row, whatever its answer; the last two are those of recorded rollouts.
 _NO_FIELDS: Final = frozenset({"responses_create_params", "agent_ref", "response", "reward"})
 
+#: Values that occur in an answer by accident, as do texts of one character.
+COMMON: Final = (None, True, False, 0, 1, -1, "")
+
 #: How deep fields are searched, how many elements of a list are considered, and how many fields of a row.
 _DEEP, _WIDE, _FIELDS = 5, 16, 400
 

@@ -7,7 +7,8 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, Final
 
-from gym_conformance.calibration.answer_templates import GivenAnswer, Template
+from gym_conformance.calibration.answer_templates import Template
+from gym_conformance.calibration.given_answer import GivenAnswer
 from gym_conformance.calibration.rates import Rate
 from gym_conformance.calibration.row_fields import fields_of, may_be_the_same, names_gold, value_at
 from gym_conformance.contract.dataset_rows import Row

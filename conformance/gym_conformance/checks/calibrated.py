@@ -8,6 +8,7 @@ two rows that it was not learned from. A row that cannot be tried is unchecked, 
 from collections.abc import Sequence
 from typing import Final
 
+from gym_conformance.calibration.object_probes import AS, EMPTY, MISSING
 from gym_conformance.calibration.probe_answers import ENDS_EARLY, OTHER_NUMBERS, UNREADABLE
 from gym_conformance.calibration.reward_counts import RewardCounts
 from gym_conformance.calibration.row_scores import (
@@ -43,6 +44,8 @@ _PRESSED_HINTS: Final = {
         OTHER_NUMBERS,
         "The scorer strips signs and points with what stands around a number, or NaN is beyond no tolerance.",
     ),
+    **dict.fromkeys(EMPTY, "Nothing is a part of everything: compare what was given with all that was wanted."),
+    **dict.fromkeys(MISSING, "Only the values that are given are scored: count those that are missing as wrong."),
     UNREADABLE: "Where the scorer fails, what it could not read counts as right: an error of its own must not earn the top.",
     ENDS_EARLY: "The tests stand after the program in one process, and its exit status decides: let each test say that it ran.",
 }
@@ -188,7 +191,7 @@ async def calibration_pressed(trial: Trial, _: object) -> None:
         raise NotApplicable("wrong answers alone earn as much; see calibration-swap")
     tallies = probe_tallies(probed, Question.PRESSED, found.guessed)
     if said := _told(trial, tallies):
-        hints = {_PRESSED_HINTS.get(tally.name, _ANYWHERE) for tally in tallies if tally.telling}
+        hints = {_PRESSED_HINTS.get(tally.name.partition(AS)[0], _ANYWHERE) for tally in tallies if tally.telling}
         hint = hints.pop() if len(hints) == 1 else _ANYWHERE
         raise Violation(
             f"less than {found.top:g}, which answers as {found.words} earn", f"rewarded all the same: {said}", hint

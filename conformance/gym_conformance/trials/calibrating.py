@@ -12,13 +12,13 @@ from typing import Final
 
 from gym_conformance.calibration.answer_templates import (
     Candidate,
-    GivenAnswer,
     Sample,
     ScriptTemplate,
     Template,
     TextTemplate,
     learn,
 )
+from gym_conformance.calibration.given_answer import GivenAnswer
 from gym_conformance.calibration.handed_in import (
     NOTHING,
     floors,
@@ -27,7 +27,6 @@ from gym_conformance.calibration.handed_in import (
     with_other_words,
     wrong_answers,
 )
-from gym_conformance.calibration.probe_answers import ENDS_EARLY, without_programs
 from gym_conformance.calibration.rates import Rate
 from gym_conformance.calibration.reward_counts import SWAPPED
 from gym_conformance.calibration.row_fields import fields_of, may_be_the_same
@@ -204,7 +203,7 @@ class Calibrating:
     ) -> RowScores:
         """The same row with what each probe that can be made of it earns, beside these of its last words."""
         attempts = []
-        for question, name, answer in probes(scores, template, rows):
+        for question, name, answer, control in probes(scores, template, rows):
             match question:
                 case Question.FAIR:
                     score = (await self.scoring.gold(scores.row, answer, scores.top)).gold
@@ -212,15 +211,10 @@ class Calibrating:
                     score = await self.scoring.score(scores.row, answer)
                 case _:
                     score = await self.scoring.steady(scores, answer)
-                    if name == ENDS_EARLY and score.reaches(scores.bar) and await self._needs_no_programs(scores):
-                        continue
-            attempts.append(Attempt(question, name, score))
+            paid = control and score.reaches(scores.bar) and await self.scoring.steady(scores, control)
+            if not paid or not paid.reaches(scores.bar):
+                attempts.append(Attempt(question, name, score))
         return replace(scores, attempts=(*attempts, *words))
-
-    async def _needs_no_programs(self, scores: RowScores) -> bool:
-        """Whether a row's other calls earn as much: then the programs in its calls only try something out."""
-        answer = scores.answer and without_programs(scores.answer)
-        return answer is not None and (await self.scoring.steady(scores, answer)).reaches(scores.bar)
 
     async def _last_words(self, scores: RowScores, rows: Sequence[RowScores]) -> list[AnswerScore]:
         """What a row's calls earn with other rows' last words."""

@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncIterator
 from typing import Final
 
-from gym_conformance.calibration.answer_templates import GivenAnswer
+from gym_conformance.calibration.given_answer import GivenAnswer
 from gym_conformance.calibration.row_scores import AnswerScore, RowScores
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.openapi import ServerKind

@@ -1,0 +1,123 @@
+"""Answers that are one JSON object, with values of several fields: each value is tried by itself."""
+
+import json
+import math
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gym_conformance.checks.registry import CHECKS
+from gym_conformance.dataset import Dataset
+from tests.twins.calibration import Quiz, Worth, quizzed
+from tests.twins.judging import judge, telling
+from tests.twins.twin import Json
+
+IDS = tuple(check.id for check in CHECKS if check.section == "calibration")
+
+#: The values of each row.
+PEOPLE = [
+    {"name": "Ada", "born": "1815-12-10", "height": 1.65, "towns": ["London"]},
+    {"name": "Emmy", "born": "1882-03-23", "height": 2.4, "towns": ["Erlangen", "Bryn Mawr"]},
+    {"name": "Sofia", "born": "1850-01-15", "height": 3.2, "towns": ["Moscow", "Stockholm"]},
+    {"name": "Grace", "born": "1906-12-09", "height": 4.7, "towns": ["New York", "Arlington"]},
+]
+
+#: Says whether a value that was given is the one that was wanted.
+Same = Callable[[Any, Any], bool]
+
+
+def same(given: Any, wanted: Any) -> bool:
+    if isinstance(wanted, float):
+        return isinstance(given, float) and abs(given - wanted) < 1e-6
+    if isinstance(wanted, list):
+        return isinstance(given, list) and sorted(map(str, given)) == sorted(wanted)
+    return bool(given == wanted)
+
+
+def read(words: str) -> Json:
+    """The object, if it is the only thing that is said."""
+    try:
+        found = json.loads(words)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def read_first(words: str) -> Json:
+    """The object that is said first."""
+    try:
+        found = json.JSONDecoder().raw_decode(words.lstrip())[0]
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def scored(is_same: Same = same, reads: Callable[[str], Json] = read, missing: float = 0.0) -> Worth:
+    """The share of values that are right."""
+
+    def worth(row: Json, words: str) -> float:
+        wanted, given = row["person"], reads(words)
+        marks = [float(is_same(given[key], value)) if key in given else missing for key, value in wanted.items()]
+        return sum(marks) / len(marks) if given else 0.0
+
+    return worth
+
+
+def people(worth: Worth) -> Dataset:
+    rows: list[Json] = [
+        {"responses_create_params": {"input": f"Who is number {at}? Answer as JSON."}, "person": person}
+        for at, person in enumerate(PEOPLE)
+    ]
+    answered = quizzed(worth, "{said}", [row | {"said": json.dumps(row["person"], indent=1)} for row in rows])
+    return replace(quizzed(worth, "", rows), rollouts=answered.rollouts)
+
+
+def not_beyond(given: Any, wanted: Any) -> bool:
+    if isinstance(wanted, float) and isinstance(given, float):
+        return not abs(given - wanted) > 1e-6
+    return same(given, wanted)
+
+
+def all_that_is_given(given: Any, wanted: Any) -> bool:
+    if isinstance(wanted, list) and isinstance(given, list):
+        return all(one in wanted for one in given)
+    return same(given, wanted)
+
+
+def contains(given: Any, wanted: Any) -> bool:
+    return wanted in given if isinstance(wanted, str) and isinstance(given, str) else same(given, wanted)
+
+
+def rounded(given: Any, wanted: Any) -> bool:
+    if isinstance(wanted, float) and isinstance(given, float):
+        return math.isfinite(given) and abs(given - wanted) < 0.05 * wanted
+    return same(given, wanted)
+
+
+def but_for_its_birth(given: Any, wanted: Any) -> bool:
+    return re.fullmatch(r"\d{4}-\d\d-\d\d", str(wanted)) is not None or same(given, wanted)
+
+
+@pytest.mark.parametrize(
+    ("worth", "told"),
+    [
+        (scored(), ""),
+        (scored(rounded), ""),
+        (scored(but_for_its_birth), ""),
+        (scored(not_beyond), "NaN for a number, as height: 4 of 4 rows"),
+        (scored(all_that_is_given), "an empty list, as towns: 4 of 4 rows"),
+        (scored(contains), "a list of candidates, as name: 4 of 4 rows"),
+        (scored(missing=1.0), "one right value, the others left out: 4 of 4 rows"),
+        (scored(reads=read_first), "the right answer, taken back: 4 of 4 rows"),
+    ],
+    ids=["fair", "rounded", "one that is not scored", "NaN", "empty", "candidates", "left out", "the first"],
+)
+def test_each_value_of_an_object_is_tried(worth: Worth, told: str) -> None:
+    found = judge(Quiz(worth), people(worth), checks=IDS)
+    (gold,) = found["calibration-gold"]
+    assert '{"name": "{person.name}", "born": "{person.born}"' in gold.reason
+    assert telling(found) - {"calibration-strict"} == ({"calibration-pressed"} if told else frozenset())
+    assert told in found["calibration-pressed"][0].actual
