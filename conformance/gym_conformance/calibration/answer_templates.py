@@ -16,10 +16,12 @@ from gym_conformance.calibration.row_fields import (
     dotted,
     fields_of,
     names_gold,
+    separators_in,
     value_at,
     written,
 )
 from gym_conformance.contract.dataset_rows import Call
+from gym_conformance.grouping import first_of_each
 from gym_schemas import Way, mapped
 
 #: Characters of the frame beside a placeholder in its line.
@@ -94,14 +96,16 @@ class CallsTemplate:
 
 @dataclass(frozen=True)
 class ScriptTemplate:
-    """Calls with placeholders in their arguments, and the last message."""
+    """Calls with placeholders in their arguments, and the last message, which may have others."""
 
     calls: tuple[Call, ...] = field(hash=False)
     words: str
     placeholders: tuple[Placeholder, ...]
+    said: tuple[Placeholder, ...] = ()
 
     def __str__(self) -> str:
-        return ", ".join(f"{call.name}({_shown(call.arguments)})" for call in self.calls)
+        made = ", ".join(f"{call.name}({_shown(call.arguments)})" for call in self.calls)
+        return f"{made}, {self.words}" if self.said else made
 
     @property
     def names_gold(self) -> bool:
@@ -111,10 +115,14 @@ class ScriptTemplate:
     def fill(self, data: Mapping[str, Any]) -> GivenAnswer | None:
         """The calls and the message; numbers remain numbers."""
         values = {dotted(placeholder.path): value_at(data, placeholder.path) for placeholder in self.placeholders}
-        if any(value is None for value in values.values()):
+        texts = {str(one): one.text(data) for one in self.said}
+        if None in (*values.values(), *texts.values()):
             return None
         calls = tuple(Call(call.name, _filled(call.arguments, values)) for call in self.calls)
-        return GivenAnswer.of(calls, self.words, tuple(map(str, values.values())))
+        words = self.words
+        for placeholder, text in texts.items():
+            words = words.replace(placeholder, text or "")
+        return GivenAnswer.of(calls, words, tuple(map(str, values.values())))
 
 
 #: The form of an answer, for any row.
@@ -210,6 +218,9 @@ def _of_calls(sample: Sample) -> Iterator[Template]:
     calls = tuple(Call(call.name, _with_placeholders(call.arguments, known, placeholders)) for call in sample.calls)
     if placeholders:
         yield ScriptTemplate(calls, sample.words, tuple(placeholders))
+        (words,), said = _with_fields([sample.words[-_FRAME:]], sorted(known, key=lambda found: len(found[0])))
+        if said:
+            yield ScriptTemplate(calls, words, tuple(placeholders), said)
 
 
 def _with_placeholders(arguments: Any, known: Sequence[tuple[Way, Any]], placeholders: dict[Placeholder, None]) -> Any:
@@ -252,9 +263,11 @@ def _of_text(sample: Sample) -> Iterator[TextTemplate]:
         return
     folded = sample.words.casefold()
     for path, value, key in _values(sample.data):
-        for name, text in written(value):
+        ways = [(Placeholder(path, name, key), text) for name, text in written(value)]
+        joined = (Placeholder(path, key=key, separator=by) for by in separators_in(value, sample.words))
+        ways += [(one, text) for one in joined if (text := one.text(sample.data))]
+        for placeholder, text in first_of_each(lambda way: way[1], ways).values():
             if text.casefold() in folded and (found := _last(text, sample.words)) is not None:
-                placeholder = Placeholder(path, name, key)
                 for start, end in _around(sample.words, *found):
                     template = TextTemplate(sample.words[start : found[0]], placeholder, sample.words[found[1] : end])
                     yield from (template, *_with_others(template, sample.data))
@@ -262,16 +275,24 @@ def _of_text(sample: Sample) -> Iterator[TextTemplate]:
 
 def _with_others(template: TextTemplate, data: Mapping[str, Any]) -> Iterator[TextTemplate]:
     """The template with placeholders for other fields of the row whose texts stand around its own."""
-    frames, beside = [template.before, template.after], []
-    for path, value in fields_of(data) if 0 < sum(map(len, frames)) <= _FRAME else ():
-        other = Placeholder(path)
-        text = None if path == template.placeholder.path or value in COMMON else other.text(data)
-        for at, frame in enumerate(frames):
-            if text and (found := _last(text, frame)):
-                frames[at] = f"{frame[: found[0]]}{other}{frame[found[1] :]}"
-                beside.append(other)
-    if beside:
-        yield TextTemplate(frames[0], template.placeholder, frames[1], tuple(dict.fromkeys(beside)))
+    if 0 < len(template.before + template.after) <= _FRAME:
+        others = [(path, value) for path, value in fields_of(data) if path != template.placeholder.path]
+        (before, after), beside = _with_fields([template.before, template.after], others)
+        if beside:
+            yield TextTemplate(before, template.placeholder, after, beside)
+
+
+def _with_fields(frames: Sequence[str], fields: Iterable[tuple[Way, Any]]) -> tuple[list[str], tuple[Placeholder, ...]]:
+    """The texts with placeholders for fields whose values stand in them, and these."""
+    found, put = list(frames), dict[Placeholder, None]()
+    for path, value in fields:
+        own = Placeholder(path)
+        text = None if value in COMMON else own.render(value)
+        for at, frame in enumerate(found):
+            if text and (span := _last(text, frame)):
+                found[at] = f"{frame[: span[0]]}{own}{frame[span[1] :]}"
+                put[own] = None
+    return found, tuple(put)
 
 
 def _values(data: Mapping[str, Any]) -> Iterator[tuple[Way, Any, Way]]:

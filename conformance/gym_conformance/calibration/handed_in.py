@@ -21,8 +21,10 @@ from gym_conformance.calibration.probe_answers import (
     fair_forms,
     fair_objects,
     look_alikes,
+    of_several,
     other_deeds,
     other_order,
+    other_turns,
     pressed,
     several,
     without_programs,
@@ -144,6 +146,10 @@ def _of_text(template: TextTemplate, right: str, scores: RowScores, rows: Sequen
     template = template.within(scores.row.data) or template
     if len(wrong) > 1:
         yield from (Probe(Question.PRESSED, *probe) for probe in pressed(template, right, wrong))
+    elements = template.placeholder.elements(scores.row.data)
+    if len(elements) > 1:
+        yield from (Probe(Question.PRESSED, *probe) for probe in of_several(template, elements))
+        yield from (Probe(Question.EITHER, *form) for form in other_turns(template, elements))
     own = GivenAnswer((), gold=(right,))
     for name, left, answer in cut_off(template, right):
         if surely_wrong(GivenAnswer((), gold=(left,)), scores.row.data, own):

@@ -69,7 +69,8 @@ def pressed(template: TextTemplate | ObjectTemplate, right: str, wrong: Sequence
     many.
     """
     last = wrong[1]
-    yield "a list of candidates, the right one among them", _answer_of(template.write(", ".join(amidst(right, wrong))))
+    joint = template.placeholder.joint if isinstance(template, TextTemplate) else ", "
+    yield "a list of candidates, the right one among them", _answer_of(template.write(joint.join(amidst(right, wrong))))
     yield from several(template, right, wrong)
     corrected = (message(template.write(right)), message(f"No, that is wrong.\n{template.write(last)}"))
     yield "the right answer, taken back in another message", GivenAnswer(corrected)
@@ -91,6 +92,13 @@ def several(template: TextTemplate | ObjectTemplate, right: str, wrong: Sequence
     own = template.write(right)
     yield "several answers, the right one in the middle", _answer_of(f"{first}\n{own}\n{last}")
     yield "the right answer, taken back", _answer_of(f"{own}\nNo, that is wrong.\n{last}")
+
+
+def of_several(template: TextTemplate, elements: Sequence[str]) -> Iterator[tuple[str, GivenAnswer, GivenAnswer]]:
+    """Nothing, or the first alone, in the place of several values; where any of them is right, so is the last."""
+    last = _answer_of(template.write(elements[-1]))
+    yield "nothing in the place of several", _answer_of(template.write("")), last
+    yield "the first of several alone", _answer_of(template.write(elements[0])), last
 
 
 def cut_off(template: TextTemplate, right: str) -> Iterator[tuple[str, str, GivenAnswer]]:
@@ -121,6 +129,15 @@ def fair_objects(template: ObjectTemplate, right: str) -> Named:
     yield "white space around it", _answer_of(f"\n  {template.write(right)}  \n")
     yield "the keys in another order", _answer_of(template.write(json.dumps(turned(found), ensure_ascii=False)))
     yield "the object on several lines", _answer_of(template.write(json.dumps(found, ensure_ascii=False, indent=2)))
+
+
+def other_turns(template: TextTemplate, elements: Sequence[str]) -> Named:
+    """The values in the opposite order, and each twice; whether that matters depends on the task."""
+    for name, turned_ in (
+        ("opposite order", elements[::-1]),
+        ("each twice", [each for each in elements for _ in "ab"]),
+    ):
+        yield f"the values in it, {name}", _answer_of(template.write(template.placeholder.joint.join(turned_)))
 
 
 def look_alikes(template: TextTemplate, right: str) -> Named:
@@ -214,6 +231,8 @@ def other_deeds(answer: GivenAnswer, others: Sequence[GivenAnswer]) -> Named:
     messages = _messages(answer)
     if answer.calls and messages:
         yield "the last words alone", GivenAnswer(messages[-1:], (), answer.gold)
+        for _, changed in changed_calls(answer):
+            yield "the last words after calls with every argument changed", _made(changed.calls, answer)
     beside = [call for other in others[:4] for call in other.calls if call not in answer.calls]
     if answer.calls and len(beside) > 1:
         half = len(beside) // 2

@@ -25,6 +25,10 @@ _LONGEST = 20_000
 #: The most parts of a list or an object that may be in an answer.
 _PARTS: Final = 5_000
 
+#: The least number of elements that something joins, and characters of that.
+_FEW: Final = 2
+_BETWEEN: Final = 6
+
 #: Characters around an answer that are not part of it.
 _MARKUP: Final = " \t\r\n`$\"'*."
 
@@ -88,6 +92,15 @@ def _listed(value: Any) -> list[Any] | None:
     return value if plain and value else None
 
 
+def separators_in(value: Any, words: str) -> Iterator[str]:
+    """What joins the elements of a list where they stand in the words in their order, such as ` > `."""
+    elements = _listed(value) or []
+    if _FEW <= len(elements) <= _WIDE:
+        first, second, *rest = (re.escape(str(each)) for each in elements)
+        joined = f'{first}([^\\w"]{{1,{_BETWEEN}}}?){second}' + "".join(f"\\1{each}" for each in rest)
+        yield from dict.fromkeys(found[1] for found in re.finditer(joined, words, re.IGNORECASE))
+
+
 def _joined(by: str) -> Callable[[Any], str | None]:
     def join(value: Any) -> str | None:
         elements = _listed(value)
@@ -126,32 +139,35 @@ def _small(value: Any) -> bool:
     return left > 0
 
 
+#: How lists are joined, by name.
+_JOINED: Final = {"with commas": ", ", "on lines": "\n", "with spaces": " "}
+
 #: How an answer may write a value, by name: each returns the text, or None if the value cannot be written that way.
 RENDERINGS: Final[Mapping[str, Callable[[Any], str | None]]] = {
     "as it stands": _plain,
     "without its mark-up": _bare,
-    "with commas": _joined(", "),
-    "on lines": _joined("\n"),
-    "with spaces": _joined(" "),
+    **{name: _joined(by) for name, by in _JOINED.items()},
     "as JSON": _as_json(),
     "as compact JSON": _as_json(separators=(",", ":")),
 }
-_JOINED: Final = frozenset({"with commas", "on lines", "with spaces"})
 
 
 @dataclass(frozen=True)
 class Placeholder:
     """What fills a template: a field of the row, and its notation.
 
-    With a `key`, the field holds choices, and that other field names the chosen one.
+    With a `key`, the field holds choices, and that other field names the chosen one. With a `separator`, that stands
+    between the elements of a list.
     """
 
     path: Way
     rendering: str = "as it stands"
     key: Way = ()
+    separator: str = ""
 
     def __str__(self) -> str:
         how = "" if self.rendering == "as it stands" else f" {self.rendering}"
+        how = f" with {self.separator!r}" if self.separator else how
         return f"{{{dotted(self.path)}{f'[{dotted(self.key)}]' if self.key else ''}{how}}}"
 
     @property
@@ -162,12 +178,21 @@ class Placeholder:
     @property
     def joins(self) -> bool:
         """Whether it is filled by several values, each of which an answer may have to contain somewhere."""
-        return self.rendering in _JOINED
+        return bool(self.separator) or self.rendering in _JOINED
+
+    @property
+    def joint(self) -> str:
+        """What stands between the values that fill it, or could if there were several."""
+        return self.separator or _JOINED.get(self.rendering, ", ")
+
+    def elements(self, data: Mapping[str, Any]) -> list[str]:
+        """The several values that fill it, each as text; none unless it joins them."""
+        return list(map(str, _listed(value_at(data, self.path)) or [])) if self.joins else []
 
     def text(self, data: Mapping[str, Any]) -> str | None:
         """The row's text for it; None if the row has none."""
         value = value_at(data, self.path)
-        text = RENDERINGS[self.rendering](chosen(value, value_at(data, self.key)) if self.key else value)
+        text = self.render(chosen(value, value_at(data, self.key)) if self.key else value)
         return text if text and len(text) <= _LONGEST else None
 
     def others(self, data: Mapping[str, Any]) -> list[str]:
@@ -179,8 +204,12 @@ class Placeholder:
             if isinstance(each, dict)
             for name in each
         ]
-        texts = (RENDERINGS[self.rendering](chosen(choices, name)) for name in names) if self.key else ()
+        texts = (self.render(chosen(choices, name)) for name in names) if self.key else ()
         return [text for text in dict.fromkeys(texts) if text and text != right]
+
+    def render(self, value: Any) -> str | None:
+        """The text for a value."""
+        return (_joined(self.separator) if self.separator else RENDERINGS[self.rendering])(value)
 
 
 def chosen(choices: Any, key: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Answers that are one JSON object, with values of several fields: each value is tried by itself."""
+"""Answers made of several values: a JSON object with those of several fields, a list, calls and last words."""
 
 import json
 import math
@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from gym_conformance.calibration.answer_templates import Sample, learn
 from gym_conformance.checks.registry import CHECKS
+from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.dataset import Dataset
 from tests.twins.calibration import Quiz, Worth, quizzed
 from tests.twins.judging import judge, telling
@@ -121,3 +123,53 @@ def test_each_value_of_an_object_is_tried(worth: Worth, told: str) -> None:
     assert '{"name": "{person.name}", "born": "{person.born}"' in gold.reason
     assert telling(found) - {"calibration-strict"} == ({"calibration-pressed"} if told else frozenset())
     assert told in found["calibration-pressed"][0].actual
+
+
+def in_order(given: list[str], wanted: list[str]) -> bool:
+    return given == wanted
+
+
+def any_of_them(given: list[str], wanted: list[str]) -> bool:
+    return set(given) <= set(wanted)
+
+
+def as_far_as_it_goes(given: list[str], wanted: list[str]) -> bool:
+    return all(one == two for one, two in zip(given, wanted, strict=False))
+
+
+@pytest.mark.parametrize(
+    ("orders", "told"),
+    [
+        (in_order, ""),
+        (any_of_them, ""),
+        (as_far_as_it_goes, "the first of several alone: 4 of 4 rows"),
+    ],
+)
+def test_lists_are_known_by_what_joins_them(orders: Callable[[list[str], list[str]], bool], told: str) -> None:
+    def worth(row: Json, words: str) -> float:
+        found = re.fullmatch(r"<order>(.*)</order>", words)
+        return float(found is not None and orders(found[1].split(" > "), row["ranks"]))
+
+    rows: list[Json] = [
+        {
+            "responses_create_params": {"input": f"Rank number {at}."},
+            "ranks": [f"{person['name']}{end}" for end in ("ina", "otto", "ulf")],
+        }
+        for at, person in enumerate(PEOPLE)
+    ]
+    answered = quizzed(worth, "<order>{said}</order>", [row | {"said": " > ".join(row["ranks"])} for row in rows])
+    found = judge(Quiz(worth), replace(quizzed(worth, "", rows), rollouts=answered.rollouts), checks=IDS)
+    (gold,) = found["calibration-gold"]
+    assert "{ranks with ' > '}" in gold.reason
+    assert telling(found) - {"calibration-strict"} == ({"calibration-pressed"} if told else frozenset())
+    assert told in found["calibration-pressed"][0].actual
+
+
+def test_last_words_after_calls_may_say_a_field() -> None:
+    calls = (Call("submit", {"query": "from trees | take 1"}),)
+    row = {"rows": [{"first": "ash"}], "solution": "from trees | take 1", "first": "ash"}
+    templates = [str(one.template) for one in learn([Sample(row, calls, "Answer: ash.")])]
+    assert templates[:2] == ["submit(query={solution})", "submit(query={solution}), Answer: {first}."]
+    filled = learn([Sample(row, calls, "Answer: ash.")])[1].template.fill({"solution": "from birds", "first": "owl"})
+    assert filled is not None
+    assert (filled.words, filled.calls) == ("Answer: owl.", (Call("submit", {"query": "from birds"}),))
