@@ -10,7 +10,7 @@ that.
   `understood` says whether it was read as it is; `strategies` and `hostile`, which import Hypothesis, have strategies
   for valid values, near misses and hostile values. All values are made from one reading of the schema (`making`),
   whatever makes the choices (`choices`).
-- `differences`, `same`, `distance` and `without` compare and edit JSON values; `scalars` and `mapped` traverse them.
+- `differences`, `same`, `distance`, `without` and `filled` compare and edit JSON values; `scalars` and `mapped` traverse them.
 """
 
 from gym_schemas.acceptance import Acceptance, SchemaRefusal
@@ -23,6 +23,7 @@ from gym_schemas.json_values import (
     Way,
     differences,
     distance,
+    filled,
     identity,
     is_numeric,
     mapped,
@@ -58,6 +59,7 @@ __all__ = [
     "depth",
     "differences",
     "distance",
+    "filled",
     "identity",
     "is_numeric",
     "mapped",

@@ -4,7 +4,7 @@ Equality is that of JSON Schema (core, section 4.2.2): 1 is 1.0, true is not 1.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeGuard
 
@@ -85,6 +85,18 @@ def without(value: Json, way: Way) -> Json:
     if rest:
         return {key: without(inner, rest) if key == step else inner for key, inner in value.items()}
     return {key: inner for key, inner in value.items() if key != step}
+
+
+def filled(value: Json, values: Mapping[Way, Any], way: Way = ()) -> Json:
+    """The value with these in their places; where there is to be ABSENT, nothing is left."""
+    if way in values:
+        return values[way]
+    if isinstance(value, dict):
+        inner = {key: filled(each, values, (*way, key)) for key, each in value.items()}
+        return {key: each for key, each in inner.items() if each is not ABSENT}
+    if isinstance(value, list):
+        return [one for at, each in enumerate(value) if (one := filled(each, values, (*way, at))) is not ABSENT]
+    return value
 
 
 def pointer(way: Way) -> str:

@@ -173,3 +173,22 @@ def test_last_words_after_calls_may_say_a_field() -> None:
     filled = learn([Sample(row, calls, "Answer: ash.")])[1].template.fill({"solution": "from birds", "first": "owl"})
     assert filled is not None
     assert (filled.words, filled.calls) == ("Answer: owl.", (Call("submit", {"query": "from birds"}),))
+
+
+def trusting_types(given: Any, wanted: Any) -> bool:
+    return float(given) == wanted if isinstance(wanted, float) else same(given, wanted)
+
+
+def mean_of_hits(given: Any, wanted: Any) -> float:
+    if isinstance(wanted, list) and isinstance(given, list):
+        return sum(one in wanted for one in given) / len(given) if given else math.nan
+    return float(same(given, wanted))
+
+
+@pytest.mark.parametrize(
+    ("is_same", "told"),
+    [(same, frozenset()), (trusting_types, {"verify-unfinished"}), (mean_of_hits, {"verify-unfinished"})],
+)
+def test_values_of_another_type_are_scored(is_same: Callable[[Any, Any], Any], told: frozenset[str]) -> None:
+    worth = scored(is_same)
+    assert telling(judge(Quiz(worth), people(worth), checks={"verify-unfinished"})) == told

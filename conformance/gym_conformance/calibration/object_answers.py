@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from gym_conformance.calibration.given_answer import GivenAnswer
 from gym_conformance.calibration.row_fields import COMMON, dotted, fields_of, names_gold, value_at
-from gym_schemas import ABSENT, Way, name_of, same
+from gym_schemas import Way, filled, name_of, same
 
 #: Where objects may begin in a text, and how many are parsed.
 _BRACE: Final = re.compile(r"\{")
@@ -68,18 +68,7 @@ class ObjectTemplate:
         return f"{self.before}{text}{self.after}"
 
     def _object(self, values: Mapping[Way, Any]) -> Any:
-        return _with(json.loads(self.form), values)
-
-
-def _with(value: Any, values: Mapping[Way, Any], way: Way = ()) -> Any:
-    if way in values:
-        return values[way]
-    if isinstance(value, dict):
-        inner = {key: _with(each, values, (*way, key)) for key, each in value.items()}
-        return {key: each for key, each in inner.items() if each is not ABSENT}
-    if isinstance(value, list):
-        return [one for at, each in enumerate(value) if (one := _with(each, values, (*way, at))) is not ABSENT]
-    return value
+        return filled(json.loads(self.form), values)
 
 
 def of_object(words: str, data: Mapping[str, Any]) -> Iterator[ObjectTemplate]:
@@ -90,7 +79,7 @@ def of_object(words: str, data: Mapping[str, Any]) -> Iterator[ObjectTemplate]:
             fields = list(fields_of(data))
             parts = tuple(_parts(found, fields, ()))
             if len({path for _, path in parts}) >= _PARTS:
-                form = json.dumps(_with(found, {place: None for place, _ in parts}))
+                form = json.dumps(filled(found, {place: None for place, _ in parts}))
                 yield ObjectTemplate(words[: brace.start()], form, parts, words[end:])
             return
 

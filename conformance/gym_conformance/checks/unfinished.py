@@ -11,7 +11,7 @@ from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.grouping import round_robin
 from gym_conformance.session.channel import Channel, PathHangs
 from gym_conformance.session.server_fault import ServerFault
-from gym_conformance.trajectories.damage import cut_off, cut_within, odd_at_the_end
+from gym_conformance.trajectories.damage import cut_off, cut_within, odd_at_the_end, with_other_types
 from gym_conformance.trajectories.execute import beside, run
 from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Trajectory
@@ -22,9 +22,9 @@ from gym_conformance.trials.property import knowledge_of
 from gym_conformance.trials.suspicions import Patience
 from gym_conformance.trials.trial import Trial, expect_success
 
-#: Seconds, answers that are tried whatever the clock says, and answers in all.
+#: Seconds, answers that are tried whatever the clock says, answers in all, and those with a value of another type.
 _SECONDS: Final = 4.0
-_LEAST, _MOST = 24, 160
+_LEAST, _MOST, _TYPED = 24, 160, 48
 
 _READS_ON: Final = (
     "The scorer's parser reads past the end of the text, calls itself too deeply, or converts to a number what is none: an "
@@ -42,8 +42,8 @@ async def verify_unfinished(trial: Trial, _: object) -> None:
     """Verifies answers to rows, cut off after each of their last words and punctuation marks, and a few texts that any parser takes for incomplete.
 
     The cut answers are also tried with the ending of the whole one, such as a code fence or a bracket, and whole ones
-    with `²` or with 3,000 brackets within each other in place of the last word. A few texts are
-    long and never close what they open; these must be answered in time.
+    with `²` or with 3,000 brackets within each other in place of the last word, and with null, an empty list or a value of
+    another type in their JSON object. A few texts are long and never close what they open; these must be answered in time.
 
     The answers are recorded ones, or what the rows say about theirs. Each must be scored with 200 and a finite number,
     as the whole answer is. If a slow server leaves no time for some of them, the note says how many.
@@ -53,7 +53,8 @@ async def verify_unfinished(trial: Trial, _: object) -> None:
     """
     gym = trial.gym
     whole, answers = _unfinished(await knowledge_of(trial))
-    tried = [*((gym.row, text) for text in UNFINISHED), *answers][:_MOST]
+    typed = [(row, odd) for row, text in whole.items() for odd in with_other_types(text)]
+    tried = [*[*((gym.row, text) for text in UNFINISHED), *answers][:_MOST], *typed[:_TYPED]]
     patience = Patience(_SECONDS, _LEAST)
 
     async def is_scored(row: Row, text: str) -> bool:

@@ -3,14 +3,16 @@
 A tool that parses a text has an error path for those that do not parse, and that path is seldom tested.
 """
 
+import json
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Final
 
 from gym_conformance.grouping import first_of_each
 from gym_conformance.trajectories.renaming import own
 from gym_conformance.trajectories.trajectory import REPLY, Trajectory
-from gym_schemas import scalars
+from gym_schemas import Way, filled, scalars
 
 #: A text with one of these characters may be parsed: a formula, a query, a pattern, JSON, a template.
 _STRUCTURE: Final = re.compile(r"[()\[\]{}<>\"'`=+*/\\^|$]")
@@ -35,6 +37,10 @@ _DEEP: Final = "(" * 3_000 + "1" + ")" * 3_000
 
 #: What stands where a number or a word should: a sign that is a digit and yet no number, and many brackets.
 _ODD: Final = ("\u00b2", _DEEP, "[" * 3_000 + "1" + "]" * 3_000)
+
+#: Values of other types than that of which one is wanted, how many places of an object get them, and are looked at.
+_OTHERS: Final[tuple[Any, ...]] = (None, [], "many", 7)
+_PLACES, _MANY = 12, 1_000
 
 _LETTERS: Final = re.compile(r"[A-Za-z]+|\d+")
 
@@ -69,6 +75,32 @@ def odd_at_the_end(text: str) -> list[str]:
     """The text with something odd in place of its last number or word."""
     last = re.search(r"\w+(?=\W*\Z)", text)
     return [text[: last.start()] + odd + text[last.end() :] for odd in _ODD] if last else []
+
+
+def with_other_types(text: str) -> list[str]:
+    """The text with a value of another type, or an empty list, in its JSON object, one at a time."""
+    if (brace := text.find("{")) < 0:
+        return []
+    try:
+        found, end = json.JSONDecoder().raw_decode(text, brace)
+    except (ValueError, RecursionError):
+        return []
+    places = sorted(islice(_places(found), 1, _MANY), key=lambda place: len(place[0]))[:_PLACES]
+    other = [
+        (way, one)
+        for one in _OTHERS
+        for way, value in places
+        if value != one and (one == [] or type(one) is not type(value))
+    ]
+    return [f"{text[:brace]}{json.dumps(filled(found, {way: one}))}{text[end:]}" for way, one in other]
+
+
+def _places(value: Any, way: Way = ()) -> Iterator[tuple[Way, Any]]:
+    """Every place in a value, the whole first, with what stands there."""
+    yield way, value
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, each in inner:
+        yield from _places(each, (*way, key))
 
 
 def _texts(value: Any) -> Iterator[str]:
