@@ -959,29 +959,36 @@ def _turns_one_page(row: Row) -> Rollout:
 
 
 class EndsAfterItBegins(ResourcesServer):
-    """A booking whose end must come after its begin, as a pydantic model_validator holds it, or a field_validator of the end."""
+    """A booking whose end must come after its begin, as a pydantic validator holds it."""
 
-    def __init__(self, *, together: bool) -> None:
+    def __init__(self, kind: str, *, together: bool) -> None:
         def book(begin: int, end: int) -> Json:
             return {"begin": begin, "end": end}
 
         super().__init__("bookings", tools=[book], verify=lambda: 0.0)
-        self.together = together
+        self.kind, self.together = kind, together
 
     async def _call_tool(self, request: HttpRequest) -> HttpReply:
         match json_body(request):
             case {"begin": int(begin), "end": int(end)} as body if end <= begin:
                 where = ["body"] if self.together else ["body", "end"]
-                error = {"type": "value_error", "loc": where, "msg": "Value error, end must be after begin"}
+                error = {"type": self.kind, "loc": where, "msg": "end must be after begin"}
                 return HttpReply.json({"detail": [{**error, "input": body if self.together else end}]}, 422)
         return await super()._call_tool(request)
 
 
-@pytest.mark.parametrize("together", [False, True])
-def test_arguments_may_be_refused_for_each_other(together: bool) -> None:
-    """No JSON Schema says that one number is larger than another."""
-    [finding] = found_by("calls-valid", server := EndsAfterItBegins(together=together), rows_of(server))
-    assert finding.verdict is (Verdict.PASS if together else Verdict.FAIL), finding.actual
+@pytest.mark.parametrize(
+    ("kind", "together", "verdict"),
+    [
+        pytest.param("value_error", True, Verdict.PASS, id="a model_validator"),
+        pytest.param("assertion_error", False, Verdict.PASS, id="a field_validator"),
+        pytest.param("greater_than", False, Verdict.FAIL, id="a bound"),
+    ],
+)
+def test_arguments_may_be_refused_in_the_words_of_a_validator(kind: str, together: bool, verdict: Verdict) -> None:
+    """No JSON Schema says that one number is larger than another; it does say how large one may be."""
+    [finding] = found_by("calls-valid", server := EndsAfterItBegins(kind, together=together), rows_of(server))
+    assert finding.verdict is verdict, finding.actual
 
 
 class WantsAChange(ResourcesServer):

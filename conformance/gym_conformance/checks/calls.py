@@ -12,7 +12,7 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, Final
 
-from gym_conformance.checks.moves import expect_own_cookie, expect_uncounted
+from gym_conformance.checks.moves import expect_own_cookie, expect_uncounted, takes_turns
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.endpoints import VERIFY, tool_path
 from gym_conformance.contract.statuses import is_crash, is_error, is_refusal, is_success
@@ -23,7 +23,7 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Exchange, Reply, reply_of
 from gym_conformance.session.likeness import Answer, alike
-from gym_conformance.session.refusals import is_of_parts_together, places, says_no
+from gym_conformance.session.refusals import is_in_own_words, places, says_no
 from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.trajectories.execute import TrajectoryRun, run, run_each
 from gym_conformance.trajectories.first import known, known_disturbed, with_bounds, with_each_tool_invalid
@@ -86,8 +86,8 @@ async def calls_valid(trial: Trial, schedule: Schedule) -> None:
     If verify scores a session of the row in which nothing was done, it must not fail after these calls, or give a
     reward that is not a finite number; its `reward_components`, if any, must sum to the reward.
 
-    Some refusals do not count: a 4xx that the tool itself means (nothing found, not allowed now); a 422 in which a
-    pydantic validator of the server's own speaks of a whole object or list, such as an end that comes before its begin;
+    Some refusals do not count: a 4xx that the tool itself means (nothing found, not allowed now); a 422 in which
+    nothing but pydantic validators of the server's own speak, such as of an end that comes before its begin;
     one that neither lists places in the body, as FastAPI does, nor has the wording with which surely wrong arguments are
     refused; a 422 that the same call does not get after calls that are known to mean something; one whose wording may
     be about a text of which the definition says no more than how long it is; the refusal of an empty text, an empty list
@@ -150,7 +150,7 @@ async def _expect_scored(trial: Trial, trajectory: Trajectory, outcome: Outcome)
 
 async def _is_malformed(trial: Trial, row: Row, call: Call, step: StepOutcome) -> bool:
     """Whether a 422 says that a call is malformed which its definition surely allows, one argument for itself."""
-    if not _says_something(row, call) or (step.source and is_of_parts_together(step.source)):
+    if not _says_something(row, call) or (step.source and is_in_own_words(step.source)):
         return False
     return bool(step.source and places(step.source)) or await _is_said_of_wrong_ones(trial, row, call, step)
 
@@ -342,7 +342,7 @@ async def calls_refused_harmless(trial: Trial, schedule: Schedule) -> None:
         # before chance is excluded, which takes dozens of runs: where refused calls are counted, all examples differ
         if not in_words:
             await expect_uncounted(trial, noisy)
-        elif not await _undone(trial, noisy, suspected):
+        elif not await _undone(trial, noisy, suspected) or await takes_turns(trial, noisy):
             raise NotApplicable("the call was refused only in words, and may be a move like any other")
     if not (difference := await solo.beyond_chance(again, disturbing.outcome)):
         return

@@ -1,11 +1,12 @@
 """Does an environment count refused calls, as a game counts wrong moves? It may take a part of the reward for each, or a turn.
 
-What a refused call has written, on the other hand, no rule of a game explains.
+Or it may list them, as a log of all that was tried. What a refused call has written besides, no rule of a game explains.
 """
 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import groupby, islice
 from math import isclose
 from typing import Any, Final
 
@@ -17,8 +18,9 @@ from gym_conformance.grouping import first_of_each, grouped
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.trajectories.execute import TrajectoryRun, run, run_each
-from gym_conformance.trajectories.first import bare_reads, known
+from gym_conformance.trajectories.first import bare_reads, known, known_disturbed
 from gym_conformance.trajectories.generate import is_read
+from gym_conformance.trajectories.listed_refusals import beside_lists
 from gym_conformance.trajectories.outcome import (
     Difference,
     Outcome,
@@ -34,7 +36,7 @@ from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.property import knowledge_of
 from gym_conformance.trials.solo import Solo
 from gym_conformance.trials.trial import Trial
-from gym_schemas import properties_of
+from gym_schemas import boundary_values, properties_of
 from gym_schemas.json_values import text
 
 #: Runs without the refused calls: what differs among them is left out.
@@ -48,6 +50,15 @@ _ID: Final = re.compile(r"(^|_)(id|no|number|seq|serial)$|[a-z]I[dD]$")
 
 #: Reads that are tried in the place of a refused call.
 _READS: Final = 3
+
+#: Refused calls of another tool that are tried in its place.
+_OTHERS: Final = 8
+
+#: A call that is made so often shows whether every few calls are answered otherwise; so many calls are.
+_TIMES, _TIMED = 12, 3
+
+#: So often an answer comes again after another one where each call is a turn.
+_RETURNS: Final = 2
 
 
 async def expect_uncounted(trial: Trial, noisy: Trajectory) -> None:
@@ -81,10 +92,14 @@ async def _counted(trial: Trial, noisy: Trajectory) -> bool:
     twice as far with twice as many; or where no other tool refuses any, for another refused call, and not for one
     that is taken; where replies change as though a read had been made in its place, since each call is a turn, if
     only of those that are well formed; and where they change after many, and not after one: there are only so many
-    calls in an episode. And whatever differs where the refusals themselves count: who has three tries is told so. Nor does
-    it matter which numbers things get, if nothing else differs; nor what comes of calls that are told of the count.
+    calls in an episode. And whatever differs where the refusals themselves count: who has three tries is told so; or where
+    every few calls are answered otherwise, such as those that fail on purpose. Nor does it matter which numbers things
+    get, if nothing else differs; nor what comes of calls that are told of the count; nor what a list says of the refused
+    calls, as a log does.
     """
-    if await _say_their_count(trial, noisy) or await _is_no_more_than_counted(trial, noisy):
+    if await _say_their_count(trial, noisy) or await takes_turns(trial, noisy):
+        return True
+    if await _is_no_more_than_counted(trial, noisy):
         return True
     settled = await _settled(trial, noisy)
     return settled is not None and await _is_no_more_than_counted(trial, settled)
@@ -110,7 +125,9 @@ async def _is_no_more_than_counted(trial: Trial, noisy: Trajectory) -> bool:
     """The same of one trajectory, whose refusals do not say their count."""
     once, twice, *runs = await _runs(trial, [noisy, noisy.repeating(noisy.noise), *[noisy.without_noise()] * _PLAIN])
     plain, mask = runs[0], varying(runs)
-    found = [each for each in differences(plain, once, mask) if not each.of_time]
+    found, listed = beside_lists(noisy, plain, once, mask)
+    if listed and not found:
+        return True
     if found and _numbered_otherwise(found, noisy.without_noise()):
         return True
     if all(each.step == VERIFY for each in found):
@@ -127,11 +144,28 @@ async def _is_no_more_than_counted(trial: Trial, noisy: Trajectory) -> bool:
     changed = [
         (one, of_one)
         for one, alone in zip(each_once, await _runs(trial, each_once), strict=True)
-        if (of_one := _in_replies(differences(plain, alone, mask)))
+        if (of_one := _in_replies(beside_lists(one, plain, alone, mask)[0]))
     ]
     if not changed:
         return not numbers and len(noisy.noise) > 1
     return all([await _is_counter(trial, one, of_one, mask) for one, of_one in changed])
+
+
+async def takes_turns(trial: Trial, noisy: Trajectory) -> bool:
+    """Whether a call that is made again and again is refused, or in other words, only now and then: each call is a turn.
+
+    One that is taken, refused, and answered otherwise once the episode is over shows nothing. Nor do the refused calls
+    themselves: what one has left behind, the next may take back.
+    """
+    plain = noisy.without_noise()
+    first = {repr(call): at for at, call in reversed(list(enumerate(plain.calls)))}
+    again = [plain.chosen([*range(at), *[at] * _TIMES]) for at in sorted(first.values())[:_TIMED]]
+    for outcome in await _runs(trial, again):
+        answers = (text(step.body) if step.is_refused else "" for step in outcome.calls[-_TIMES:])
+        kinds = [kind for kind, _ in groupby(answers)]
+        if len(kinds) - len(set(kinds)) >= _RETURNS:
+            return True
+    return False
 
 
 def _numbered_otherwise(found: Iterable[Difference], plain: Trajectory) -> bool:
@@ -182,10 +216,10 @@ async def _is_counter(trial: Trial, alone: Trajectory, changed: Sequence[Differe
 async def _all_move_on(trial: Trial, noisy: Trajectory, changed: Sequence[Difference], twice: Outcome) -> bool:
     """Whether all these numbers move on with any refused call, of whatever tool refuses one, and with no other."""
     own = {noisy.calls[at].name for at in noisy.noise}
-    elsewhere = await _of_another_tool(trial, noisy, [tool for tool in noisy.row.tools if tool.name not in own])
-    if elsewhere is None and not any([await _moved_by_a_taken_call(trial, noisy, own, each) for each in changed]):
-        elsewhere = await _of_another_tool(trial, noisy, [tool for tool in noisy.row.tools if tool.name in own])
-    return elsewhere is not None and all(_moves_on(each, elsewhere, twice) for each in changed)
+    elsewhere = await _of_other_tools(trial, noisy, [tool for tool in noisy.row.tools if tool.name not in own])
+    if not elsewhere and not any([await _moved_by_a_taken_call(trial, noisy, own, each) for each in changed]):
+        elsewhere = await _of_other_tools(trial, noisy, [tool for tool in noisy.row.tools if tool.name in own])
+    return any(all(_moves_on(each, other, twice) for each in changed) for other in elsewhere)
 
 
 async def _moved_by_a_taken_call(trial: Trial, noisy: Trajectory, names: set[str], number: Difference) -> bool:
@@ -232,18 +266,25 @@ def falls(plain: Any, once: Any, twice: Any) -> bool:
     return all(map(is_number, (plain, once, twice))) and plain > once > twice
 
 
-async def _of_another_tool(trial: Trial, noisy: Trajectory, others: Sequence[Tool]) -> Outcome | None:
-    """What comes of as many refused calls of the first of these tools that refuses them."""
+async def _of_other_tools(trial: Trial, noisy: Trajectory, others: Sequence[Tool]) -> list[Outcome]:
+    """What comes of as many refused calls of each of these tools: malformed ones, and some that the state refuses."""
+    found = []
+    disturbed = [one for each in known_disturbed(await knowledge_of(trial)) for one in each.trajectories]
+    untimely = [one.calls[at] for one in disturbed if one.row is noisy.row for at in sorted(one.noise)]
     for tool in others:
         wrong = Call(tool.name, dict.fromkeys(properties_of(tool.parameters) or ("unknown",), STRANGE))
-        other = noisy.without_noise()
-        for at in sorted(noisy.noise):
-            other = other.with_noise(at, wrong)
-        rollout = TrajectoryRun(trial.gym, Channel(trial.gym.endpoint), other, CookieHabit.COLLECTING)
-        outcome = await rollout.finish()
-        if all(step.is_refused for step in rollout.refusals):
-            return outcome
-    return None
+        bounds = (Call(tool.name, value) for value in boundary_values(tool.parameters) if isinstance(value, dict))
+        calls = [wrong, *(call for call in untimely if call.name == tool.name), *islice(bounds, _OTHERS)]
+        alone = first_of_each(repr, (call for call in calls if not is_linked(call.arguments)))
+        for call in islice(alone.values(), _OTHERS):
+            other = noisy.without_noise()
+            for at in sorted(noisy.noise):
+                other = other.with_noise(at, call)
+            rollout = TrajectoryRun(trial.gym, Channel(trial.gym.endpoint), other, CookieHabit.COLLECTING)
+            outcome = await rollout.finish()
+            if all(step.is_refused for step in rollout.refusals):
+                found.append(outcome)
+    return found
 
 
 def _moves_on(difference: Difference, elsewhere: Outcome, twice: Outcome) -> bool:

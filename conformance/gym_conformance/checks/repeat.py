@@ -306,7 +306,7 @@ async def repeat_verify(trial: Trial, schedule: Schedule) -> None:
 async def repeat_verify_pure(trial: Trial, schedule: Schedule) -> None:
     """Verifies before each call of a trajectory; the replies must be as they are without, except for what varies anyway.
 
-    Not applicable if verify ends the session, so that later calls are refused and cannot differ, or if its reply sets no
+    Not applicable if verify ends the session, so that later calls are refused, in whatever words, or if its reply sets no
     cookie, so that they have no session.
 
     Our inference: nothing says that verify ends the session.
@@ -328,9 +328,7 @@ async def repeat_verify_pure(trial: Trial, schedule: Schedule) -> None:
         raise NotApplicable(
             "what comes after a verify whose reply sets no cookie has no session; see cookie-sent-again"
         )
-    if any(
-        is_refusal(two.status) > is_refusal(one.status) for one, two in zip(alone.steps, outcome.steps, strict=True)
-    ):
+    if any(two.is_refused and two != one for one, two in zip(alone.steps, outcome.steps, strict=True)):
         raise NotApplicable("verify ends the session: what comes after it is refused")
     if difference := await solo.beyond_chance(interim, outcome):
         raise Violation(

@@ -8,6 +8,7 @@ from typing import Any, Final
 from gym_conformance.contract.statuses import UNROUTED, is_refusal, is_success
 from gym_conformance.session.exchange import Reply
 from gym_schemas import scalars
+from gym_schemas.json_values import text
 
 #: Refusals that say nothing about the arguments, but about the caller, the path, the method, the state, or the rate.
 _OTHER_REFUSALS: Final = UNROUTED | {
@@ -55,15 +56,15 @@ def places(reply: Reply) -> list[list[Any]]:
     return [place for place in found if isinstance(place, list)]
 
 
-def is_of_parts_together(reply: Reply) -> bool:
-    """Whether FastAPI's 422 has nothing but the server's own words about whole objects or lists.
+def is_in_own_words(reply: Reply) -> bool:
+    """Whether FastAPI's 422 has nothing but what validators say that the server's author has written.
 
-    A pydantic validator says so that an end comes before its begin, which no JSON Schema could have told.
+    So a pydantic validator says that an end comes before its begin, or that a text is no IBAN, which no JSON Schema could
+    have told. Where it is the value that its definition does not allow, pydantic says so in its own words.
     """
     details = reply.fields.get("detail", ())
     return bool(places(reply)) and all(
-        isinstance(detail, dict) and detail.get("type") in _OWN_WORDS and isinstance(detail.get("input"), dict | list)
-        for detail in details
+        isinstance(detail, dict) and detail.get("type") in _OWN_WORDS for detail in details
     )
 
 
@@ -73,6 +74,11 @@ def says_error(reply: Reply) -> bool:
     if isinstance(said, dict):
         return bool(said.get("error") or said.get("errors")) or said.get("ok", said.get("success")) is False
     return isinstance(said, str) and _ERROR.match(said) is not None
+
+
+def may_tell_of_refusal(value: Any) -> bool:
+    """Whether what a reply lists may be something that was refused: by a word in it, or by a false."""
+    return bool(_NO.search(text(value))) or any(part is False for part, _ in scalars(value))
 
 
 def refuses(reply: Reply) -> bool:
