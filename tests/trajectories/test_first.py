@@ -228,6 +228,16 @@ def test_what_a_rollout_never_put_together_is_combined() -> None:
     assert [("Ann", "one"), ("Bob", "one"), ("Cem", "one"), ("Ann", "two")] in said
 
 
+def test_calls_without_arguments_are_made_until_nothing_is_left() -> None:
+    """So that something is taken back where there is nothing left to take back."""
+    put, undo = Call("put_note", {"text": "a"}), Call("undo", {})
+    whole = Trajectory(ROWS[0], (put, put, undo, Call("list_notes", {}), undo))
+    tried = [
+        schedule.trajectories[0].calls for schedule in with_bounds(Knowledge(ROWS[:1], known_trajectories=(whole,)))
+    ]
+    assert (put, put, *(undo,) * 4) in tried
+
+
 def test_reads_are_made_around_each_write() -> None:
     write, read = Call("put_note", {"text": "a"}), Call("get_note", {"text": "a"})
     [found] = reading_back(Knowledge(ROWS[:1], known_trajectories=(Trajectory(ROWS[0], (write, read)),)))

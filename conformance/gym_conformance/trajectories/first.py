@@ -133,7 +133,8 @@ def with_bounds(knowledge: Knowledge) -> list[Schedule]:
     """Known trajectories of many rows, and each tool's boundary values and known arguments, each in its own session.
 
     A call that is known to mean something is varied in place, one argument at a time; other calls are made up whole.
-    Finally the values of a rollout are combined, so that combinations it never tried hit what is full or taken.
+    The values of a rollout are combined, so that combinations it never tried hit what is full or taken, and calls without
+    arguments are repeated.
     """
     tools: dict[str, tuple[Row, Tool]] = {}
     for row in knowledge.rows:
@@ -148,7 +149,21 @@ def with_bounds(knowledge: Knowledge) -> list[Schedule]:
         found += [Trajectory(row, calls), Trajectory(row, known_calls), *_varied(knowledge, tool)]
     whole_ones = known(knowledge)[:_WHOLE]
     mixed = (each for one in whole_ones[:_MIXED] for each in with_crossed(one))
-    return [Schedule((each,)) for each in (*knowledge.crashing, *whole_ones, *mixed, *found) if each.calls]
+    first = (*knowledge.crashing, *whole_ones, *mixed, *_to_the_end(whole_ones))
+    return [Schedule((each,)) for each in (*first, *found) if each.calls]
+
+
+def _to_the_end(trajectories: Iterable[Trajectory]) -> Iterator[Trajectory]:
+    """For each tool that writes and is told nothing, a trajectory with its call repeated until there is nothing left to do.
+
+    There may be as many things to take back, or to take off, as calls were made before it.
+    """
+    seen = set[str]()
+    for trajectory in trajectories:
+        for at, call in enumerate(trajectory.calls[:_BEFORE]):
+            if not call.arguments and not is_read(call.name) and call.name not in seen:
+                seen.add(call.name)
+                yield trajectory.chosen([*range(at), *[at] * (at + 2)])
 
 
 def _varied(knowledge: Knowledge, tool: Tool) -> Iterator[Trajectory]:
