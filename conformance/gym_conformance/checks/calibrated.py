@@ -179,7 +179,10 @@ async def calibration_pressed(trial: Trial, _: object) -> None:
     alone; and the right one cut off in the middle of a word. For a number, they are also `NaN`, the same digits without
     the sign, and with the decimal point elsewhere. For calls, they are the right ones with every argument changed, and
     with what other rows say at the end before and after the right words, if that alone earns less. For a Python program,
-    it is one that exits with status 0 at once, unless the row's other calls earn as much without it.
+    it is one that exits with status 0 at once, unless the row's other calls earn as much without it. For a JSON object, one
+    value at a time is an empty list or text, all rows' members, candidates, `NaN` or another day of the year, or all but one
+    are left out or null, where a wrong value in their place earns less; for a list, none of it or its first element is
+    handed in, where its last earns less.
 
     The right answer is neither the first nor the last of several, since taking one of these may be the rule. It is a
     violation if one of the outputs earns the top in two rows or more, each time it is tried again.
@@ -208,7 +211,7 @@ async def calibration_pressed(trial: Trial, _: object) -> None:
 async def calibration_strict(trial: Trial, _: object) -> None:
     """Scores rows' own answers with white space around them, in another case, and with numbers written differently.
 
-    For calls, their arguments are put in another order. What look-alike letters of other alphabets earn is only
+    For calls, their arguments are put in another order, as are the keys of a JSON object. What look-alike letters of other alphabets earn is only
     reported, since a fair verifier may accept them or not.
 
     Our inference. To be strict about form may be the task.
