@@ -81,7 +81,7 @@ def _around_writes(knowledge: Knowledge) -> Iterator[AroundWrite]:
 def _made_at_once(knowledge: Knowledge) -> Iterator[AtOnce]:
     """A tool's first write several times at once, others of it, and the same with names that are new.
 
-    Only on rows that let the policy make several calls in one turn.
+    After the reads it is made once more: only its own reply may say how often it was made. Only on rows that let the policy make several calls in one turn.
     """
     allowed = (each for each in _writes(knowledge) if each[0].row.allows_calls_at_once)
     for whole, at, reads in islice(allowed, _WRITES):
@@ -91,9 +91,9 @@ def _made_at_once(knowledge: Knowledge) -> Iterator[AtOnce]:
         named = [renamed(alone, new_names(names)).calls[0] for names in novel * (_AT_ONCE - 1)]
         several = [[call] * (_AT_ONCE - 1), _others(whole, at)[: _AT_ONCE - 1], named]
         for more in filter(None, several):
-            longer = replace(whole, calls=(*whole.calls, *more))
-            added = range(len(whole.calls), len(longer.calls))
-            yield AtOnce(longer.chosen([*range(at + 1), *added, *reads]), at, 1 + len(more))
+            longer = replace(whole, calls=(*whole.calls, *more, call))
+            *added, again = range(len(whole.calls), len(longer.calls))
+            yield AtOnce(longer.chosen([*range(at + 1), *added, *reads, again]), at, 1 + len(more))
 
 
 S = TypeVar("S", AroundWrite, AtOnce)
