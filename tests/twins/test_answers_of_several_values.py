@@ -133,6 +133,10 @@ def any_of_them(given: list[str], wanted: list[str]) -> bool:
     return set(given) <= set(wanted)
 
 
+def none_but_them(given: list[str], wanted: list[str]) -> bool:
+    return {each for each in given if each} <= set(wanted)
+
+
 def as_far_as_it_goes(given: list[str], wanted: list[str]) -> bool:
     return all(one == two for one, two in zip(given, wanted, strict=False))
 
@@ -142,6 +146,7 @@ def as_far_as_it_goes(given: list[str], wanted: list[str]) -> bool:
     [
         (in_order, ""),
         (any_of_them, ""),
+        (none_but_them, "nothing in the place of several: 4 of 4 rows"),
         (as_far_as_it_goes, "the first of several alone: 4 of 4 rows"),
     ],
 )

@@ -94,11 +94,13 @@ def several(template: TextTemplate | ObjectTemplate, right: str, wrong: Sequence
     yield "the right answer, taken back", _answer_of(f"{own}\nNo, that is wrong.\n{last}")
 
 
-def of_several(template: TextTemplate, elements: Sequence[str]) -> Iterator[tuple[str, GivenAnswer, GivenAnswer]]:
+def of_several(
+    template: TextTemplate, elements: Sequence[str]
+) -> Iterator[tuple[str, GivenAnswer, GivenAnswer | None]]:
     """Nothing, or the first alone, in the place of several values; where any of them is right, so is the last."""
-    last = _answer_of(template.write(elements[-1]))
-    yield "nothing in the place of several", _answer_of(template.write("")), last
-    yield "the first of several alone", _answer_of(template.write(elements[0])), last
+    yield "nothing in the place of several", _answer_of(template.write("")), None
+    first, last = (_answer_of(template.write(each)) for each in (elements[0], elements[-1]))
+    yield "the first of several alone", first, last
 
 
 def cut_off(template: TextTemplate, right: str) -> Iterator[tuple[str, str, GivenAnswer]]:
