@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 from gym_conformance.contract.dataset_rows import Call, Row, Tool
+from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.grouping import each_kind_first, first_of_each, grouped, round_robin
 from gym_conformance.trajectories.crossing import crossed, last_of_others, with_crossed
 from gym_conformance.trajectories.damage import damaged
@@ -271,12 +272,18 @@ def _reading_at(trajectory: Trajectory, at: int) -> Trajectory:
 
 
 def _spoilt(schema: Schema, known: Any) -> Iterator[Any]:
-    """A wrong value, in a list after right ones, one of them new; then the known value with each value within it spoilt."""
+    """A wrong value, in a list after right ones, one of them new, and numbers just beyond the bounds, as of a place before the first.
+
+    Then the known value with each value within it spoilt.
+    """
     values = [known, *map(whole, islice(boundary_values(schema), _VARIED))]
     right = next((value for value in values if isinstance(value, list) and value), [])
     members = boundary_values(schema["items"]) if right and isinstance(schema, dict) and "items" in schema else ()
     new = [each for each in map(whole, islice(members, 2 * _VARIED)) if each not in right][:1]
     yield [*right, *new, STRANGE] if right else STRANGE
+    for bound, beyond in zip(_BOUNDED, (1, -1), strict=True):
+        if isinstance(schema, dict) and is_number(schema.get(bound)):
+            yield schema[bound] + beyond
     if isinstance(known, dict) and not is_reference(known):
         yield from _one_by_one(_spoilt, schema, known)
 

@@ -41,8 +41,8 @@ _READS: Final = re.compile(
     "query|read|retrieve|search|show|state|status|summary|view|where|who"
 )
 _DOES: Final = re.compile(
-    "accept|add|advance|apply|approve|assign|cancel|change|checkin|checkout|clear|close|create|delete|do|edit|end|execute|"
-    "finish|join|leave|make|mark|modify|move|next|open|out|pay|put|redo|reject|remove|rename|reply|reserve|reset|save|send|"
+    "accept|add|advance|apply|approve|assign|cancel|change|checkin|checkout|clear|close|commit|create|delete|discard|do|edit|"
+    "end|execute|finish|join|leave|make|mark|modify|move|next|open|out|pay|put|redo|reject|remove|rename|reply|reserve|reset|save|send|"
     "set|start|stop|submit|take|toggle|undo|update|wait|withdraw|write"
 )
 

@@ -21,7 +21,7 @@ from gym_conformance.session.contracts import Session
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.session.refusals import refuses
 from gym_conformance.trajectories.first import plain_arguments
-from gym_conformance.trajectories.generate import may_read, named_alike, named_values
+from gym_conformance.trajectories.generate import is_read, may_read, named_alike, named_values
 from gym_conformance.trajectories.outcome import StepOutcome
 from gym_conformance.trajectories.renaming import own, takes_any_word
 from gym_conformance.trajectories.returned import Returned, returned
@@ -118,13 +118,24 @@ class _Scout:
         self._replies: list[Any] = []
         self._returns: list[list[Returned]] = []  # of each reply, for every argument of every tool
         self._refused: dict[str, list[tuple[Any, Any]]] = {}
+        self._in_vain: dict[str, tuple[Tool, Any]] = {}  # the first refused call of each read
 
     async def find_all(self, tools: Sequence[Tool]) -> Sequence[Call]:
         """Find a call of each tool that has none yet, and return the accepted ones."""
         made = len(self.calls)
         for tool in tools:
+            before = len(self.calls)
             await self._find(tool)
+            if len(self.calls) > before and not is_read(tool.name):
+                await self._look_again()
         return self.calls[made:]
+
+    async def _look_again(self) -> None:
+        """Make the reads that took another call once more as they were refused first: a draft is shown only while it is open."""
+        for name, (tool, arguments) in list(self._in_vain.items()):
+            if name in self.taken and await self._is_taken(tool, arguments):
+                del self._in_vain[name]
+                self.taken[name] = self.calls[-1]
 
     def reads_since_written(self, reads: Sequence[Tool]) -> Sequence[Call]:
         """Accepted calls of these reads not made since the last write, so that they show what was written."""
@@ -200,6 +211,8 @@ class _Scout:
             self.crashing.append(Trajectory(self._row, (*self.calls, call)))
         if not is_success(reply.status) or refuses(reply):
             self._refused.setdefault(tool.name, []).append((arguments, reply.said))
+            if is_read(tool.name):
+                self._in_vain.setdefault(tool.name, (tool, arguments))
             return False
         self.calls.append(call)
         self.taken.setdefault(tool.name, call)
