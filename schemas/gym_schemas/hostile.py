@@ -49,7 +49,7 @@ _NUMBERS = {
     "past 64 bits": (2**63, 2**64, -(2**63) - 1),
     "a number past all floats": (10**400, -(10**400)),
     "a largest or smallest float": (1.7976931348623157e308, -1.7976931348623157e308, 5e-324),
-    "negative zero": (-0.0,),
+    "zero": (0, -0.0),
     "a float without fraction": (1.0, 1e16),
     "a negative number": (-1, -0.5),
 }

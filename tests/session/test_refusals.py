@@ -1,9 +1,11 @@
 """What a 2xx says by its wording."""
 
+import json
+
 import pytest
 
 from gym_conformance.session.exchange import Reply
-from gym_conformance.session.refusals import says_no
+from gym_conformance.session.refusals import may_tell_of_refusal, says_error, says_no
 
 
 def of(text: str) -> Reply:
@@ -17,4 +19,28 @@ def test_a_sign_is_a_refusal(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["# Goods\n[1] link", "## Goods", "[1] link"])
 def test_a_heading_is_none(text: str) -> None:
+    assert not says_no(of(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Fehler: 'wochen' muss zwischen 1 und 4 liegen.",
+        "Erreur : ville inconnue",
+        "Error: la ciudad es desconocida",
+        "Errore: valore mancante",
+        "错误: 没有这个方向",
+        "エラー: 無効な値です",
+        "오류: 값이 없습니다",
+    ],
+)
+def test_a_refusal_may_be_in_another_language(text: str) -> None:
+    assert says_error(of(text))
+    assert says_no(of(text))
+    assert says_no(of(json.dumps({"result": text})))  # in which all other letters are escaped
+    assert may_tell_of_refusal([text])
+
+
+@pytest.mark.parametrize("text", ["Gern! Das Buch gehört Ihnen.", "你拿起了灯。", "Voilà : deux billets."])
+def test_other_words_of_these_languages_are_none(text: str) -> None:
     assert not says_no(of(text))

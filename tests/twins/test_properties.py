@@ -115,7 +115,7 @@ def test_a_search_ends_where_nothing_new_comes() -> None:
 class SeedsNoMore(ReferenceServer):
     """Has opened sessions for the first look, and opens none since."""
 
-    left = 60
+    left = 120
 
     async def seed(self, session_id: str, row: Json) -> Json:
         self.left -= 1

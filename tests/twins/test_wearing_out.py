@@ -574,7 +574,7 @@ def test_a_first_look_that_cannot_be_held_leaves_the_rest_to_be_judged(monkeypat
     assert {each.reason for each in found["repeat-recorded"]} == {"smaller rows and replies"}
 
 
-@pytest.mark.parametrize("each", [100, 150])
+@pytest.mark.parametrize("each", [150, 200])
 def test_what_finds_no_room_beside_the_rest_is_left_out_and_told(monkeypatch: pytest.MonkeyPatch, each: int) -> None:
     asked = itertools.count(1)
     monkeypatch.setattr(Held, "over", lambda _: "too much" if next(asked) % each == 0 else "")
@@ -616,3 +616,22 @@ def test_where_nothing_finds_room_nothing_was_tried(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(Held, "over", lambda _: "too much")
     found = judge(ReferenceServer(), checks=["isolation-earlier", "repeat-deterministic"])
     assert {worst(each) for each in found.values()} == {Verdict.UNTESTABLE}
+
+
+class PaysSoOften(ReferenceServer):
+    """After so many verifies, of all sessions together, what was recorded no longer earns anything."""
+
+    def __init__(self, most: float) -> None:
+        super().__init__()
+        self.most, self.paid = most, 0
+
+    async def score(self, *scored: Any) -> Score:
+        score = await super().score(*scored)
+        self.paid += 1
+        return score if self.paid <= self.most else replace(score, reward=0.0)
+
+
+@pytest.mark.parametrize(("most", "verdict"), [(200, Verdict.FAIL), (math.inf, Verdict.PASS)])
+def test_a_record_that_held_so_often_and_never_again_is_a_leak(most: float, verdict: Verdict) -> None:
+    checks = ("repeat-deterministic", "isolation-earlier")
+    assert judged_in_turn(PaysSoOften(most), *checks)["isolation-earlier"] is verdict

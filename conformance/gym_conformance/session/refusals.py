@@ -1,5 +1,6 @@
 """Whether a reply may refuse its call, by its status or, for a 2xx, by its wording. A suspicion, never a verdict."""
 
+import json
 import re
 from http import HTTPStatus
 from itertools import islice
@@ -8,7 +9,6 @@ from typing import Any, Final
 from gym_conformance.contract.statuses import UNROUTED, is_refusal, is_success
 from gym_conformance.session.exchange import Reply
 from gym_schemas import scalars
-from gym_schemas.json_values import text
 
 #: Refusals that say nothing about the arguments, but about the caller, the path, the method, the state, or the rate.
 _OTHER_REFUSALS: Final = UNROUTED | {
@@ -20,13 +20,24 @@ _OTHER_REFUSALS: Final = UNROUTED | {
     HTTPStatus.TOO_MANY_REQUESTS,
 }
 
+#: Words of refusals, in the languages in which environments speak: English, German, French, Spanish, Italian and
+#: Portuguese, Russian, Chinese, Japanese and Korean.
+_WORDS: Final = (
+    r"error|invalid|unknown|unexpected|illegal|wrong|bad\b|fail|refus|reject|denied|missing|required",
+    r"must|cannot|can't|\bno\b|\bnot\b|n't\b|allowed|expected|usage",
+    r"fehler|ungültig|unbekannt|falsch|fehlt|unzulässig|\bnicht\b|\bkeine?\b|\bmuss\b|erlaubt",
+    r"erreur|inconnu|manquant|incorrect|\bpas\b|\bdoit\b|\baucune?\b|requis",
+    r"inválid|desconoc|incorrec|\bfalta|\bdebe\b|ningun",
+    r"sconosciut|\bnon\b|\bmanca|\bdeve\b|nessun|\berro\b|desconhec|\bnão\b|nenhum",
+    r"ошибк|недопустим|неверн|неизвестн|отсутств|\bне\b|\bнет\b|нельзя|должн",  # noqa: RUF001 - Russian
+    "错误|錯誤|无效|無效|未知|失败|失敗|缺少|必须|必須|无法|無法|没有|沒有|不",
+    "エラー|無効|不明|必要|誤り|ません|ない",
+    "오류|잘못|알 수 없|필요|실패|없|않",
+)
+
 #: A 2xx is a refusal only if it contains one of these words, or starts with one of these signs: `#REF!`, and no
 #: heading such as `# Goods`.
-_NO: Final = re.compile(
-    r"error|invalid|unknown|unexpected|illegal|wrong|bad\b|fail|refus|reject|denied|missing|required|must|cannot|can't"
-    r"|\bno\b|\bnot\b|n't\b|allowed|expected|usage|\A\W*(?:#\w|!)",
-    re.IGNORECASE,
-)
+_NO: Final = re.compile("|".join((*_WORDS, r"\A\W*(?:#\w|!)")), re.IGNORECASE)
 
 #: Values, and characters of a text, from which on a reply says more than a refusal does.
 _MANY, _LONG = 12, 300
@@ -34,14 +45,20 @@ _MANY, _LONG = 12, 300
 #: The types of pydantic's errors that a validator raises which the server's author has written.
 _OWN_WORDS: Final = frozenset({"value_error", "assertion_error"})
 
-_ERROR: Final = re.compile(r"\W*error\b", re.IGNORECASE)
+#: What a text begins with that is plainly an error.
+_ERROR: Final = re.compile(r"\W*(?:errore?|erro|fehler|erreur|ошибка|错误|錯誤|エラー|오류)\b", re.IGNORECASE)
 
 
 def says_no(reply: Reply) -> bool:
     """Whether the reply may be a refusal of the arguments, by its status or, for a 2xx, by its wording."""
     if is_success(reply.status):
-        return bool(_NO.search(reply.text))
+        return _NO.search(_as_read(reply.said)) is not None
     return is_refusal(reply.status) and reply.status not in _OTHER_REFUSALS
+
+
+def _as_read(value: Any) -> str:
+    """A text as it is, anything else as JSON, in which no letter is escaped."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def says_yes(reply: Reply) -> bool:
@@ -78,7 +95,7 @@ def says_error(reply: Reply) -> bool:
 
 def may_tell_of_refusal(value: Any) -> bool:
     """Whether what a reply lists may be something that was refused: by a word in it, or by a false."""
-    return bool(_NO.search(text(value))) or any(part is False for part, _ in scalars(value))
+    return _NO.search(_as_read(value)) is not None or any(part is False for part, _ in scalars(value))
 
 
 def refuses(reply: Reply) -> bool:

@@ -13,7 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from gym_conformance.contract.dataset_rows import Call, Row
+from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.statuses import is_error
+from gym_conformance.contract.verify_reply import rounded
 from gym_conformance.grouping import first_of_each
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel, NoRoom, PathHangs
@@ -39,6 +41,9 @@ _PACED, _NEARLY = 5, 1.25
 
 #: Bounds, in seconds, of a pause in which what changes by itself may do so: twice as long as what came in between.
 _LEAST_PAUSE, _LONGEST_PAUSE = 0.3, 2.0
+
+#: Seconds of waiting for replies up to which a recorded rollout is run as often as a probe.
+_BRIEF: Final = 2.0
 
 #: Errors kept from the runs before.
 _FAILURES = 8
@@ -83,6 +88,7 @@ class FirstLook:
         probes: what was run before and after.
         before: for each probe, the outcomes of all its runs.
         played: the outcomes of the first recorded rollouts, or of made-up ones if none is recorded.
+        repeated: for each of these, the outcomes of as many runs as of a probe, if all of them earned what was recorded.
         change: what changed permanently, or None.
         failures: the first errors of the untouched server, which may name a missing dependency only once.
         crowded: what the look would have needed, if there was no room for that many concurrent runs; otherwise ''.
@@ -91,6 +97,7 @@ class FirstLook:
     probes: tuple[Trajectory, ...] = ()
     before: tuple[tuple[Outcome, ...], ...] = ()
     played: tuple[Played, ...] = ()
+    repeated: tuple[Sequence[Outcome], ...] = ()
     change: ChangedAnswer | None = None
     failures: tuple[Exchange, ...] = ()
     crowded: str = ""
@@ -139,20 +146,34 @@ async def _look(gym: Gym) -> FirstLook:
     rows = (recorded_rows(gym) or gym.rows or (gym.row,))[:_ROWS]
     probes = tuple(reads_on(gym, row) for row in rows)
     writes = tuple(writing(gym, row) for row in rows)
-    return await changed(gym, probes, writes)
+    return await changed(gym, probes, writes, repeating=True)
 
 
-async def changed(gym: Gym, probes: tuple[Trajectory, ...], writes: Sequence[Trajectory]) -> FirstLook:
-    """Run the probes, then the writes, then the probes again, and say what changed."""
+async def _repeated(gym: Gym, played: Played) -> Sequence[Outcome]:
+    """What is played once more, as often as a probe; nothing if it takes long, or does not earn what was recorded each time."""
+    recorded = [rounded(rollout.reward) for rollout in gym.recorded.get(played.trajectory.row, ())[:1]]
+    if recorded != [played.outcome.reward] or played.seconds > _BRIEF:
+        return ()
+    runs = await run_times(gym, played.trajectory, RUNS)
+    return runs if {each.reward for each in runs} == {*recorded} else ()
+
+
+async def changed(
+    gym: Gym, probes: tuple[Trajectory, ...], writes: Sequence[Trajectory], *, repeating: bool = False
+) -> FirstLook:
+    """Run the probes, then the writes, each as often as a probe if `repeating`, then the probes again, and say what changed."""
     record = Channel(gym.endpoint)
     failures: list[Exchange] = []
     # All runs of a probe come before another row is seeded.
     before = [[*await run_times(gym, one, RUNS - 1, failures), await run(gym, record, one)] for one in probes]
-    played = tuple([await play(gym, record, one) for one in writes])
+    played, repeated = list[Played](), list[Sequence[Outcome]]()
+    for one in writes:
+        played.append(await play(gym, record, one))
+        repeated.append(await _repeated(gym, played[-1]) if repeating else ())
     for one in writes:
         if one.calls:  # a read after writes may leave its result in a cache
             await run(gym, record, reading_again(one))
-    unchanged = FirstLook(probes, tuple(map(tuple, before)), played, failures=tuple(failures))
+    unchanged = FirstLook(probes, tuple(map(tuple, before)), tuple(played), tuple(repeated), failures=tuple(failures))
     for one, runs in zip(probes, before, strict=True):
         channel = Channel(gym.endpoint)
         after = [await run(gym, channel, one)]
@@ -174,13 +195,24 @@ async def play(gym: Gym, channel: Channel, one: Trajectory) -> Played:
 
 
 async def changed_since(gym: Gym, look: FirstLook) -> ChangedAnswer | None:
-    """What has changed since the first look, ignoring numbers, which may count minutes."""
+    """What has changed since the first look, ignoring numbers, which may count minutes, but for what a record earns.
+
+    That was the same long ago.
+    """
     for one, before in zip(look.probes, look.before, strict=True):
         channel = Channel(gym.endpoint)
         after = [await run(gym, channel, one)]
         if next(_no_numbers(lasting(before, after)), None):
             after += await run_times(gym, one, RUNS - 1)
             if difference := next(_no_numbers(await _lasting_as_fast(gym, one, before, after)), None):
+                return ChangedAnswer(difference, Schedule((one,)), tuple(channel.exchanges))
+    for played, runs in zip(look.played, look.repeated, strict=True):
+        one, channel = played.trajectory, Channel(gym.endpoint)
+        after = [await run(gym, channel, one)] if runs else []
+        if after and after[0].reward != runs[0].reward:
+            after += await run_times(gym, one, RUNS - 1)
+            earned = await _lasting_as_fast(gym, one, runs, after)
+            if difference := next((each for each in earned if each.step == VERIFY), None):
                 return ChangedAnswer(difference, Schedule((one,)), tuple(channel.exchanges))
     return None
 

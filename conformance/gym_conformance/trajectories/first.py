@@ -79,8 +79,8 @@ _VAST = (10**27, -(10**27), 1e308)
 #: How days, times and versions are written.
 _DIGITS_APART = re.compile(r"\d+(?:[-:./T ]\d+)+", re.ASCII)
 
-#: The wrong values that replace a number, and a text, and how far one lies from a whole number, as between two cells.
-_WRONG: dict[Collection[type], tuple[Any, ...]] = {(int, float): (*_VAST, "many", None), (str,): (7, None, [])}
+#: The wrong values that replace a number, among them one by which nothing can be divided, and a text, and how far one lies from a whole number, as between two cells.
+_WRONG: dict[Collection[type], tuple[Any, ...]] = {(int, float): (0, *_VAST, "many", None), (str,): (7, None, [])}
 _BETWEEN = 0.5
 
 #: Concurrent rollouts: of different kinds, and of one kind; and how often those of different kinds verify at the same
