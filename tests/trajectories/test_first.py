@@ -166,7 +166,7 @@ def test_a_number_comes_far_out_of_its_bounds_where_it_has_some_as_another_type_
     """Where it has none the tool may count on to it."""
     schema = {
         "type": "object",
-        "properties": {"pieces": {"type": "integer", "maximum": 9}, "dice": {"type": "integer"}},
+        "properties": {"pieces": {"type": "integer", "minimum": 1, "maximum": 9}, "dice": {"type": "integer"}},
     }
     tools = [{"type": "function", "name": "put_dice", "parameters": schema}]
     bounded = Row({"responses_create_params": {"input": "x", "tools": tools}}, Source(Path("rows.jsonl"), 1))
@@ -176,7 +176,7 @@ def test_a_number_comes_far_out_of_its_bounds_where_it_has_some_as_another_type_
         [one.calls[at].arguments for at in sorted(one.noise)] for [one] in (pieces.trajectories, dice.trajectories)
     ]
     assert wrong == [
-        [{"pieces": each, "dice": 2} for each in (10**27, 1e308, "many", None, 3.5)],
+        [{"pieces": each, "dice": 2} for each in (0, 10**27, -(10**27), 1e308, 10**400, "many", None, 3.5)],
         [{"pieces": 3, "dice": each} for each in ("many", None, 2.5)],
     ]
 

@@ -73,8 +73,8 @@ _AGAIN = 3
 #: A name that no environment knows.
 _UNKNOWN_NAME = "Qzxvwkj"
 
-#: Numbers beyond any bound: past 64 bits, past the 28 digits of a `Decimal`, and close to overflowing to infinity.
-_VAST = (10**27, -(10**27), 1e308)
+#: Numbers beyond any bound: past 64 bits, past the 28 digits of a `Decimal`, close to overflowing to infinity, and past that.
+_VAST = (10**27, -(10**27), 1e308, 10**400)
 
 #: How days, times and versions are written.
 _DIGITS_APART = re.compile(r"\d+(?:[-:./T ]\d+)+", re.ASCII)
