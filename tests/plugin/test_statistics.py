@@ -27,7 +27,7 @@ def test_statistics_show_neither_secrets_nor_what_a_terminal_obeys(
     pytester: pytest.Pytester, serving: Callable[[ASGIApp], str]
 ) -> None:
     url, header = serving(NamesPlaces()), "--gym-header=X-Key: s3cr3t-name"
-    shown = ("--hypothesis-show-statistics", "--gym-report=r.xml")
+    shown = ("--hypothesis-show-statistics", "--gym-report=r.xml", "--gym-seed=1")
     run = pytester.runpytest_subprocess(
         "--gym-url", url, header, f"--gym-data={DATA}", "gym/isolation::isolation-interleaved", *shown, timeout=60
     )

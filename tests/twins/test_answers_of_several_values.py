@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from gym_conformance.calibration.answer_templates import Sample, learn
+from gym_conformance.calibration.row_fields import separators_in
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.dataset import Dataset
@@ -197,3 +198,11 @@ def mean_of_hits(given: Any, wanted: Any) -> float:
 def test_values_of_another_type_are_scored(is_same: Callable[[Any, Any], Any], told: frozenset[str]) -> None:
     worth = scored(is_same)
     assert telling(judge(Quiz(worth), people(worth), checks={"verify-unfinished"})) == told
+
+
+@pytest.mark.parametrize(
+    ("value", "words", "by"),
+    [([1, 2, 30], "It is 1 > 2 > 30.", " > "), (["a", "b", "3"], "a, b, 3", ", "), ([1, 2, 3], "1 > 2, 3", None)],
+)
+def test_what_joins_a_list_is_learned_from_words(value: list[Any], words: str, by: str | None) -> None:
+    assert list(separators_in(value, words)) == ([by] if by else [])

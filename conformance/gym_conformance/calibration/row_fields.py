@@ -97,8 +97,8 @@ def separators_in(value: Any, words: str) -> Iterator[str]:
     elements = _listed(value) or []
     if _FEW <= len(elements) <= _WIDE:
         first, second, *rest = (re.escape(str(each)) for each in elements)
-        joined = f'{first}([^\\w"]{{1,{_BETWEEN}}}?){second}' + "".join(f"\\1{each}" for each in rest)
-        yield from dict.fromkeys(found[1] for found in re.finditer(joined, words, re.IGNORECASE))
+        joined = f'{first}(?P<by>[^\\w"]{{1,{_BETWEEN}}}?){second}' + "".join(f"(?P=by){each}" for each in rest)
+        yield from dict.fromkeys(found["by"] for found in re.finditer(joined, words, re.IGNORECASE))
 
 
 def _joined(by: str) -> Callable[[Any], str | None]:
