@@ -119,7 +119,8 @@ def fair_forms(template: TextTemplate, right: str) -> Named:
     """The same answer in other fair notations, each with its name."""
     yield "white space around it", _answer_of(f"\n  {template.write(right)}  \n")
     yield "white space around the answer in it", _answer_of(template.write(f" {right} "))
-    if right.isascii() and any(map(str.isalpha, right)) and len(right) > 1:
+    is_text = not right.startswith(("{", "["))  # keys, and words such as true, have a case of their own
+    if is_text and right.isascii() and any(map(str.isalpha, right)) and len(right) > 1:
         yield "another case", _answer_of(template.write(right.lower() if right.isupper() else right.upper()))
     if other := _other_number(right):
         yield "the same number, written otherwise", _answer_of(template.write(other))
