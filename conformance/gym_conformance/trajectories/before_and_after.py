@@ -15,7 +15,7 @@ from typing import Final
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.statuses import is_error
-from gym_conformance.contract.verify_reply import rounded
+from gym_conformance.contract.verify_reply import is_number, rounded
 from gym_conformance.grouping import first_of_each
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel, NoRoom, PathHangs
@@ -152,10 +152,11 @@ async def _look(gym: Gym) -> FirstLook:
 async def _repeated(gym: Gym, played: Played) -> Sequence[Outcome]:
     """What is played once more, as often as a probe; nothing if it takes long, or does not earn what was recorded each time."""
     recorded = [rounded(rollout.reward) for rollout in gym.recorded.get(played.trajectory.row, ())[:1]]
-    if recorded != [played.outcome.reward] or played.seconds > _BRIEF:
+    earned = played.outcome.reward
+    if not is_number(earned) or recorded != [earned] or played.seconds > _BRIEF:
         return ()
     runs = await run_times(gym, played.trajectory, RUNS)
-    return runs if {each.reward for each in runs} == {*recorded} else ()
+    return runs if all(each.reward == earned for each in runs) else ()
 
 
 async def changed(
@@ -195,9 +196,9 @@ async def play(gym: Gym, channel: Channel, one: Trajectory) -> Played:
 
 
 async def changed_since(gym: Gym, look: FirstLook) -> ChangedAnswer | None:
-    """What has changed since the first look, ignoring numbers, which may count minutes, but for what a record earns.
+    """What has changed since the first look, but for numbers, which may count minutes.
 
-    That was the same long ago.
+    The reward of a recorded rollout counts: it was the same when it was recorded.
     """
     for one, before in zip(look.probes, look.before, strict=True):
         channel = Channel(gym.endpoint)
