@@ -42,6 +42,9 @@ _NO: Final = re.compile("|".join((*_WORDS, r"\A\W*(?:#\w|!)")), re.IGNORECASE)
 #: Values, and characters of a text, from which on a reply says more than a refusal does.
 _MANY, _LONG = 12, 300
 
+#: Characters at either end of a reply in which a refusal is looked for: with megabytes it would take a second.
+_SEARCHED = 8192
+
 #: The types of pydantic's errors that a validator raises which the server's author has written.
 _OWN_WORDS: Final = frozenset({"value_error", "assertion_error"})
 
@@ -52,13 +55,15 @@ _ERROR: Final = re.compile(r"\W*(?:errore?|erro|fehler|erreur|ошибка|错�
 def says_no(reply: Reply) -> bool:
     """Whether the reply may be a refusal of the arguments, by its status or, for a 2xx, by its wording."""
     if is_success(reply.status):
-        return _NO.search(_as_read(reply.said)) is not None
+        return _has_no(reply.said)
     return is_refusal(reply.status) and reply.status not in _OTHER_REFUSALS
 
 
-def _as_read(value: Any) -> str:
-    """A text as it is, anything else as JSON, in which no letter is escaped."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+def _has_no(value: Any) -> bool:
+    """Whether a text, or anything else as JSON in which no letter is escaped, has a word of refusals at either end."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    ends = text if len(text) <= 2 * _SEARCHED else f"{text[:_SEARCHED]}\n{text[-_SEARCHED:]}"
+    return _NO.search(ends) is not None
 
 
 def says_yes(reply: Reply) -> bool:
@@ -95,7 +100,7 @@ def says_error(reply: Reply) -> bool:
 
 def may_tell_of_refusal(value: Any) -> bool:
     """Whether what a reply lists may be something that was refused: by a word in it, or by a false."""
-    return _NO.search(_as_read(value)) is not None or any(part is False for part, _ in scalars(value))
+    return _has_no(value) or any(part is False for part, _ in scalars(value))
 
 
 def refuses(reply: Reply) -> bool:
@@ -105,4 +110,4 @@ def refuses(reply: Reply) -> bool:
     """
     parts = list(islice(scalars(reply.said), _MANY))
     long = len(parts) == 1 and isinstance(parts[0][0], str) and len(parts[0][0]) >= _LONG
-    return says_error(reply) or (says_no(reply) and len(parts) < _MANY and not long)
+    return says_error(reply) or (len(parts) < _MANY and not long and says_no(reply))
