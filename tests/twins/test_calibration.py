@@ -698,3 +698,25 @@ def test_an_answer_may_hold_several_fields(worth: Worth, amiss: set[str]) -> Non
     findings = calibrated(worth, quizzed(worth, "Answer: {expected_answer} of {country}"))
     assert telling(findings) == amiss
     assert worst(findings["calibration-gold"]) is Verdict.PASS
+
+
+def silent_where_right(row: Json, words: str) -> float:
+    """A corrected sentence is asked for, and nothing where there is nothing to correct."""
+    return float(words == row["correction"])
+
+
+def pays_silence_too(row: Json, words: str) -> float:
+    return float(words in ("", row["correction"]))
+
+
+@pytest.mark.parametrize(
+    ("worth", "verdicts"),
+    [(silent_where_right, {Verdict.PASS, Verdict.NOT_APPLICABLE}), (pays_silence_too, {Verdict.FAIL})],
+)
+def test_nothing_may_be_the_right_answer(worth: Worth, verdicts: set[Verdict]) -> None:
+    corrected = {"She go.": "She goes.", "All is well.": "", "He have it.": "He has it.", "Birds sing.": ""}
+    asked = [{"correction": right, "responses_create_params": {"input": wrong}} for wrong, right in corrected.items()]
+    rows = tuple(Row(row, Source(DATA, at)) for at, row in enumerate(asked, 1))
+    rollouts = tuple(rollout_of(row, said=row.data["correction"], reward=1.0) for row in rows)
+    found = found_by("verify-floor", Quiz(worth), Dataset(rows, rollouts, len(rows)))
+    assert {one.verdict for one in found} == verdicts

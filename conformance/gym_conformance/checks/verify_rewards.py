@@ -190,8 +190,8 @@ async def verify_floor(trial: Trial, row: Row) -> None:
     """Verifies an empty output and a message that does nothing, and compares them with the best reward recorded for the row.
 
     Not applicable if no recorded rollout of the row earned more than 0, or if doing nothing is the right answer: the
-    best rollout makes no calls either, or only reads, and in a row whose best rollout does more, doing nothing earns
-    less. Nor if it may have failed: a rollout of another row earned more, and there doing nothing earns less. If rewards
+    best rollout makes no calls either, or only reads, or says nothing where there are no tools, and in a row whose best
+    rollout does more, doing nothing earns less. Nor if it may have failed: a rollout of another row earned more, and there doing nothing earns less. If rewards
     are relative to a group, the best rollout is scored anew in the same group.
 
     Our inference: a reward for no work teaches none.
@@ -199,7 +199,7 @@ async def verify_floor(trial: Trial, row: Row) -> None:
     best, rollouts = _best(trial, row)
     if best <= 0:
         raise NotApplicable("no recorded rollout of this row earned a reward")
-    idle = [rollout for rollout in rollouts if _only_looks(rollout)]
+    idle = [rollout for rollout in rollouts if _does_nothing(trial, rollout)]
     if trial.gym.kind is not ServerKind.SINGLE_TURN and any(not rollout.calls for rollout in idle):
         raise NotApplicable("its best recorded rollout makes no call either")
     if trial.gym.endpoint.groups.size > 1:
@@ -247,15 +247,17 @@ def _best(trial: Trial, row: Row) -> tuple[float, list[Rollout]]:
     return best, [rollout for rollout in rollouts if rollout.reward == best]
 
 
-def _only_looks(rollout: Rollout) -> bool:
-    return all(is_read(call.name) for call in rollout.calls)
+def _does_nothing(trial: Trial, rollout: Rollout) -> bool:
+    """Whether it only looks, and says nothing where there is nothing else to do."""
+    only_looks = all(is_read(call.name) for call in rollout.calls)
+    return only_looks and (trial.gym.kind is not ServerKind.SINGLE_TURN or not rollout.last_text.strip())
 
 
 async def _nothing_is_not_enough(trial: Trial, row: Row, than: float = 0) -> bool:
     """Whether in another row doing more than to look earned more `than` that, and doing nothing earns less."""
     for other in trial.gym.recorded:
         best, rollouts = _best(trial, other)
-        if other is row or best <= than or any(map(_only_looks, rollouts)):
+        if other is row or best <= than or any(_does_nothing(trial, rollout) for rollout in rollouts):
             continue
         reward = (await _scored(Trial(trial.bench), other, response([]))).get("reward")
         if is_number(reward) and reward < best:
