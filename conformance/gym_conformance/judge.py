@@ -1,5 +1,6 @@
 """Judging: run a check on a gym, subject by subject, and turn what it raises into findings."""
 
+import asyncio
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -42,8 +43,11 @@ _CONCURRENT_TRIES = 10
 _SLOW = 0.3
 
 
-#: If sessions are slow, gentle checks run concurrently, if there are at least this many.
+#: Gentle checks run concurrently if there are at least this many, counting those that have something to wait for.
 _SEVERAL = 4
+
+#: Seconds that a session takes, up to which they run concurrently even where the server computes: what waits costs less so.
+_BRIEF = 0.1
 
 
 def _passes(finding: Finding) -> bool:
@@ -113,20 +117,33 @@ class Judge:
         ]
 
     async def _judge_gently(self) -> dict[str, list[Finding]]:
-        """Run the gentle checks concurrently if the server is slow, but answers many sessions as fast as one."""
+        """Run the gentle checks concurrently, and what mostly waits, unless the server takes long for one session after the other."""
         gentle = [check for check in self.upcoming if check.gentle]
-        if len(gentle) < _SEVERAL or not await self._is_worth_it():
+        waiting = [check for check in self.upcoming if check.meanwhile]
+        if len(gentle) + len(waiting) < _SEVERAL or not await self._is_worth_it():
             return {}
         gentle = [check for check in gentle if not await self._unmet(check)]
+        waiting = [check for check in waiting if not await self._unmet(check)]
         with self.gym.endpoint.forgiving():
+            waits = asyncio.gather(*map(self._waits_gently, waiting))
             passed = await beside(partial(self._passes_gently, check) for check in gentle)
+            await waits
         return {check.id: findings for check, findings in zip(gentle, passed, strict=True) if findings}
 
     async def _is_worth_it(self) -> bool:
-        """Whether sessions take long, and many at once take no longer."""
+        """Whether sessions are brief, or take long, and many at once take no longer."""
         with suppress(ServerFault, NotSent), self.gym.endpoint.forgiving():
-            return (await knowledge_of(Trial(self.bench))).at_once > 1
+            known = await knowledge_of(Trial(self.bench))
+            return known.at_once > 1 or known.session_seconds + known.call_seconds <= _BRIEF
         return False
+
+    async def _waits_gently(self, check: Check) -> None:
+        """Try what a property mostly waits for; unless it passes, that is tried again with the property."""
+        trial = Trial(self.bench)
+        trial.among = True
+        with suppress(Exception):  # whatever it is, it recurs then, or was due to the others
+            if check.meanwhile:
+                await check.meanwhile(trial)
 
     async def _passes_gently(self, check: Check) -> list[Finding]:
         """A finding for each subject; none unless all plainly pass, so that the check is judged alone."""

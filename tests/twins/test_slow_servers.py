@@ -4,6 +4,7 @@ import asyncio
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import cycle, pairwise
 from types import SimpleNamespace
 from typing import Any, cast
@@ -18,6 +19,7 @@ from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.gym_under_test import BARE_ROW, Gym
+from gym_conformance.judge import Judge
 from gym_conformance.plugin.summary import _what_to_mend
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories import learn as learning
@@ -49,14 +51,32 @@ _SECONDS = 0.15
 class Waits(ReferenceServer):
     """A verify waits for a judge model, which answers many at once: `most` says how many wait at most."""
 
-    waiting, most = 0, 0
+    waiting, most, seconds = 0, 0, _SECONDS
 
     async def score(self, session_id: str, row: Any, response: Any) -> Any:
         self.waiting += 1
         self.most = max(self.most, self.waiting)
-        await asyncio.sleep(_SECONDS)
+        await asyncio.sleep(self.seconds)
         self.waiting -= 1
         return await super().score(session_id, row, response)
+
+
+class Brief(Waits):
+    """It does not wait for long."""
+
+    seconds = 0.01
+
+
+class SeldomPays(Brief):
+    """One in fifteen of its rewards is nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scored = cycle(range(15))
+
+    async def score(self, session_id: str, row: Any, response: Any) -> Any:
+        scored = await super().score(session_id, row, response)
+        return replace(scored, reward=scored.reward * bool(next(self.scored)))
 
 
 class Computes(ReferenceServer):
@@ -151,7 +171,7 @@ _GENTLE = [
 ]
 
 
-@pytest.mark.parametrize("server", [Waits, Null, SlowTools])
+@pytest.mark.parametrize("server", [Waits, Brief, Null, SlowTools])
 def test_gentle_checks_find_the_same_beside_each_other(server: type[ReferenceServer]) -> None:
     def judged(upcoming: Sequence[Check]) -> tuple[dict[tuple[str, str], Verdict], int]:
         judging = server()
@@ -163,8 +183,24 @@ def test_gentle_checks_find_the_same_beside_each_other(server: type[ReferenceSer
     assert all(check.gentle for check in _GENTLE)
     assert beside[0] == alone[0]
     assert (Verdict.FAIL in beside[0].values()) == (server is Null)
-    if server is Waits:
+    if server in (Waits, Brief):
         assert beside[1] > alone[1], "they wait together"
+
+
+@pytest.mark.parametrize("seldom", [False, True])
+def test_what_a_property_waits_for_is_tried_beside_gentle_checks_and_again_where_it_fails(seldom: bool) -> None:
+    [check] = [check for check in CHECKS if check.id == "repeat-deterministic"]
+
+    async def judged(gym: Gym) -> tuple[set[str], Finding]:
+        judging = Judge(Bench(gym), [*_GENTLE, check])
+        await judging.judge(_GENTLE[0])
+        waited = set(judging.bench.learned.waited)
+        [finding] = await judging.judge(check)
+        return waited, finding
+
+    waited, finding = on_gym(SeldomPays() if seldom else Brief(), judged)
+    assert waited == (set() if seldom else {check.id})
+    assert (finding.verdict is Verdict.FAIL) == seldom
 
 
 def test_what_takes_long_is_run_alone_once_for_several_trials(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ _AFTER = 4
     "A call SHOULD have taken effect when it is answered",
     why="a policy that looks at once sees nothing of what it did, or does it again; a verify at once scores it too low.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
+    gentle=True,
 )
 async def calls_complete(trial: Trial, _: object) -> None:
     """Makes meaningful calls up to a write, and then reads immediately, and 0.3, 0.6, 1.2 and 2 seconds later.

@@ -54,6 +54,7 @@ _EACH: Final = 2
     "A session SHOULD be complete when /seed_session replies",
     why="otherwise it depends on how long the policy happens to think whether its first call finds the world ready.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
+    gentle=True,
 )
 async def seed_complete(trial: Trial, _: object) -> None:
     """Makes a read in separate sessions: immediately after the seed's reply, and 0.3, 0.6, 1.2 and 2 seconds after it.

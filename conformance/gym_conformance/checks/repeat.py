@@ -82,9 +82,9 @@ async def _expect_the_best_again(trial: Trial, knowledge: Knowledge) -> None:
         return
     first_channel = Channel(trial.gym.endpoint)
     first = await run(trial.gym, first_channel, best)
-    others, done, end = list[tuple[Channel, Outcome]](), 1, time.monotonic() + seconds
-    while done < _SESSIONS or (done < _MANY and time.monotonic() < end):
-        await asyncio.sleep(seconds / _MANY)
+    others, done, began = list[tuple[Channel, Outcome]](), 1, time.monotonic()
+    while done < _SESSIONS or (done < _MANY and time.monotonic() < began + seconds):
+        await asyncio.sleep(max(0.0, began + done * seconds / _MANY - time.monotonic()))
         channel = Channel(trial.gym.endpoint)
         if (outcome := await run(trial.gym, channel, best)).reward != first.reward:
             others.append((channel, outcome))  # the rest is not kept: so many replies may be large
@@ -104,7 +104,7 @@ async def _expect_the_best_again(trial: Trial, knowledge: Knowledge) -> None:
     why="group-relative advantages compare rollouts of one row, so the environment's randomness is mistaken for merit.",
     needs=[RESOURCES_SERVER, SCORE],
     examples=lambda knowledge: alone(trajectories(knowledge)),
-    before=_expect_the_best_again,
+    meanwhile=_expect_the_best_again,
 )
 async def repeat_deterministic(trial: Trial, schedule: Schedule) -> None:
     """Runs a trajectory in three fresh sessions; the statuses and the reward, but for its last digits, must be the same each time.

@@ -66,6 +66,7 @@ class Learned:
         alone: what trajectories came to alone, of the first few.
         waiting: sessions that were begun when it was learned, and left alone since.
         taken_up: what became of them; None until a check asks.
+        waited: properties for which all that mostly waits was tried, and passed.
         shared: whether sessions were found to share state while they are open.
         apart: whether workers were found to keep sessions of their own.
         evicts: whether what was found last is that a session has no place among so many.
@@ -86,6 +87,7 @@ class Learned:
     alone: dict[Any, KnownAlone] = field(default_factory=dict, repr=False)
     waiting: tuple[Waiting, ...] = ()
     taken_up: tuple[TakenUp, ...] | None = None
+    waited: set[str] = field(default_factory=set)
     shared: bool = False
     apart: bool = False
     evicts: bool = False

@@ -61,8 +61,10 @@ class Check:
         framework: whether every stock NeMo Gym server has this finding, which its author cannot fix.
         beside: whether its subjects may be tried concurrently if each takes long; one that does not pass then is tried
             again alone.
-        gentle: whether it sends only what a client sends, and measures no time. If the server is slow, it may be judged
-            concurrently with other such checks; unless it passes there, it is judged again alone.
+        gentle: whether it sends only what a client sends, and measures no time. It may be judged concurrently with
+            other such checks; unless it passes there, it is judged again alone.
+        meanwhile: for a property, what mostly waits. It may be tried beside gentle checks, too; unless it passes there,
+            `body` tries it again.
         url: where its documentation is, if not on our own page.
     """
 
@@ -77,6 +79,7 @@ class Check:
     framework: bool = False
     beside: bool = False
     gentle: bool = False
+    meanwhile: Callable[[Trial], Awaitable[None]] | None = None
     url: str = ""
 
     @property

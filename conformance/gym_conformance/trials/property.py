@@ -59,13 +59,14 @@ def property_check(
 ) -> Callable[[Attempt], Check]:
     """Make a check that tries many schedules of the decorated function, which tries one.
 
-    `before` tries what needs no search, and `meanwhile`, beside the search, what mostly waits. `unseen` says, as a
+    `before` tries what needs no search, and `meanwhile` what mostly waits: beside the search, or before it beside gentle checks. `unseen` says, as a
     caution, what a pass does not cover. `first` makes the examples that are tried before any is drawn, whatever they
     cost. `together` says that several may be tried at once, which is out of the question if other sessions are what is
     tested. `deep` says that its faults may take many examples to reach; its search goes on for longer if nothing new
     comes, and for what earlier searches have met too. `weight` says how many examples of other properties one of this
     is worth, because it takes as many sessions; that many fewer are drawn.
     """
+    waits = _once(check_id, meanwhile) if meanwhile else None
     examples_of = _Examples(first, examples, together=together, deep=deep, weight=weight)
 
     def declare(attempt: Attempt) -> Check:
@@ -79,10 +80,7 @@ def property_check(
                 attempts.cautions.append(f"what is tried before the search was not compared, which needs {crowded}")
             began = time.monotonic()
             search = examples_of.tried(check_id, attempts, knowledge)
-            if meanwhile:
-                failure, missed = await _beside(search, partial(meanwhile, trial, knowledge), attempts)
-            else:
-                failure, missed = await search
+            failure, missed = await (_beside(search, partial(waits, trial), attempts) if waits else search)
             trial.note = attempts.note(time.monotonic() - began)
             trial.caution = attempts.caution(trial.settings.search.profile, missed) or unseen(trial)
             if not trial.tried.statistics.get(check_id):
@@ -99,9 +97,23 @@ def property_check(
             for each in filter(None, (before, meanwhile)):  # what they found is not in the order of the steps
                 await each(trial, Knowledge.of(schedule))
 
-        return Check(check_id, title, why, inspect.getdoc(attempt) or "", tuple(needs), the_server, body, again)
+        doc = inspect.getdoc(attempt) or ""
+        return Check(check_id, title, why, doc, tuple(needs), the_server, body, again, meanwhile=waits)
 
     return declare
+
+
+def _once(
+    check_id: str, meanwhile: Callable[[Trial, Knowledge], Awaitable[None]]
+) -> Callable[[Trial], Awaitable[None]]:
+    """What mostly waits, until it has passed."""
+
+    async def waits(trial: Trial) -> None:
+        if check_id not in trial.learned.waited:
+            await meanwhile(trial, await knowledge_of(trial))
+            trial.learned.waited.add(check_id)
+
+    return waits
 
 
 async def _beside(
