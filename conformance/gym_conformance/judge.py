@@ -119,7 +119,7 @@ class Judge:
     async def _judge_gently(self) -> dict[str, list[Finding]]:
         """Run the gentle checks concurrently, and what mostly waits, unless the server takes long for one session after the other."""
         gentle = [check for check in self.upcoming if check.gentle]
-        waiting = [check for check in self.upcoming if check.meanwhile]
+        waiting = [check for check in self.upcoming if check.waits]
         if len(gentle) + len(waiting) < _SEVERAL or not await self._is_worth_it():
             return {}
         gentle = [check for check in gentle if not await self._unmet(check)]
@@ -142,8 +142,8 @@ class Judge:
         trial = Trial(self.bench)
         trial.among = True
         with suppress(Exception):  # whatever it is, it recurs then, or was due to the others
-            if check.meanwhile:
-                await check.meanwhile(trial)
+            if check.waits:
+                await check.waits(trial)
 
     async def _passes_gently(self, check: Check) -> list[Finding]:
         """A finding for each subject; none unless all plainly pass, so that the check is judged alone."""

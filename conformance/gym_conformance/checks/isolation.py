@@ -338,7 +338,8 @@ async def isolation_crowded(trial: Trial, schedule: Schedule) -> None:
     why="the tools may be called by one program and the reward requested by another; they must see one state.",
     needs=_NEEDS,
     examples=lambda knowledge: alone(trajectories(knowledge, min_calls=1)),
-    meanwhile=expect_known_read_back,
+    before=expect_known_read_back,
+    waits=True,
 )
 async def isolation_two_clients(trial: Trial, schedule: Schedule) -> None:
     """Runs a trajectory whose steps two clients take in turn, both with the seed's cookie.

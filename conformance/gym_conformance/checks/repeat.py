@@ -104,7 +104,8 @@ async def _expect_the_best_again(trial: Trial, knowledge: Knowledge) -> None:
     why="group-relative advantages compare rollouts of one row, so the environment's randomness is mistaken for merit.",
     needs=[RESOURCES_SERVER, SCORE],
     examples=lambda knowledge: alone(trajectories(knowledge)),
-    meanwhile=_expect_the_best_again,
+    before=_expect_the_best_again,
+    waits=True,
 )
 async def repeat_deterministic(trial: Trial, schedule: Schedule) -> None:
     """Runs a trajectory in three fresh sessions; the statuses and the reward, but for its last digits, must be the same each time.

@@ -140,13 +140,6 @@ class Attempts:
                 return broken
         return None
 
-    async def crowded_again(self) -> Broken | None:
-        """Try those again that found no room, since less is held now, and return what broke the property."""
-        schedules = [schedule for schedule, _ in self.crowded]
-        self.tried -= len(schedules)
-        self.crowded.clear()
-        return await self.first(schedules, 1)
-
     async def _tried(self, schedule: Schedule) -> Broken | None:
         """Try one; of a crowd that breaks, a smaller one that does is held to the rule of chance first, for it is cheap."""
         if self.certain is not None:

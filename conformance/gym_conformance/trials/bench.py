@@ -66,7 +66,7 @@ class Learned:
         alone: what trajectories came to alone, of the first few.
         waiting: sessions that were begun when it was learned, and left alone since.
         taken_up: what became of them; None until a check asks.
-        waited: properties for which all that mostly waits was tried, and passed.
+        waited: properties for which what is tried before the search has passed.
         shared: whether sessions were found to share state while they are open.
         apart: whether workers were found to keep sessions of their own.
         evicts: whether what was found last is that a session has no place among so many.

@@ -63,8 +63,8 @@ class Check:
             again alone.
         gentle: whether it sends only what a client sends, and measures no time. It may be judged concurrently with
             other such checks; unless it passes there, it is judged again alone.
-        meanwhile: for a property, what mostly waits. It may be tried beside gentle checks, too; unless it passes there,
-            `body` tries it again.
+        waits: what a property tries before its search, where that mostly waits. It may be tried beside gentle checks;
+            unless it passes there, `body` tries it again.
         url: where its documentation is, if not on our own page.
     """
 
@@ -79,7 +79,7 @@ class Check:
     framework: bool = False
     beside: bool = False
     gentle: bool = False
-    meanwhile: Callable[[Trial], Awaitable[None]] | None = None
+    waits: Callable[[Trial], Awaitable[None]] | None = None
     url: str = ""
 
     @property

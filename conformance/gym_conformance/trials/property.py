@@ -1,11 +1,9 @@
 """Checks that are properties: tried on generated trajectories, and shrunk to the shortest that breaks them."""
 
-import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
 
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
@@ -50,7 +48,7 @@ def property_check(
     examples: Callable[[Knowledge], SearchStrategy[Schedule]],
     first: Callable[[Knowledge], list[Schedule]] = known_alone,
     before: Callable[[Trial, Knowledge], Awaitable[None]] | None = None,
-    meanwhile: Callable[[Trial, Knowledge], Awaitable[None]] | None = None,
+    waits: bool = False,
     unseen: Callable[[Trial], str] = lambda _: "",
     needs: Iterable[Need] = (),
     together: bool = True,
@@ -59,14 +57,14 @@ def property_check(
 ) -> Callable[[Attempt], Check]:
     """Make a check that tries many schedules of the decorated function, which tries one.
 
-    `before` tries what needs no search, and `meanwhile` what mostly waits: beside the search, or before it beside gentle checks. `unseen` says, as a
+    `before` tries what needs no search; if it mostly `waits`, maybe beside gentle checks. `unseen` says, as a
     caution, what a pass does not cover. `first` makes the examples that are tried before any is drawn, whatever they
     cost. `together` says that several may be tried at once, which is out of the question if other sessions are what is
     tested. `deep` says that its faults may take many examples to reach; its search goes on for longer if nothing new
     comes, and for what earlier searches have met too. `weight` says how many examples of other properties one of this
     is worth, because it takes as many sessions; that many fewer are drawn.
     """
-    waits = _once(check_id, meanwhile) if meanwhile else None
+    first_of_all = _once(check_id, before) if before else None
     examples_of = _Examples(first, examples, together=together, deep=deep, weight=weight)
 
     def declare(attempt: Attempt) -> Check:
@@ -74,13 +72,12 @@ def property_check(
             attempts = Attempts(attempt, trial, novelty=Novelty() if deep else Novelty(met=trial.learned.met))
             knowledge = await knowledge_of(trial)
             try:
-                if before:
-                    await before(trial, knowledge)
+                if first_of_all:
+                    await first_of_all(trial)
             except NoRoom as crowded:
                 attempts.cautions.append(f"what is tried before the search was not compared, which needs {crowded}")
             began = time.monotonic()
-            search = examples_of.tried(check_id, attempts, knowledge)
-            failure, missed = await (_beside(search, partial(waits, trial), attempts) if waits else search)
+            failure, missed = await examples_of.tried(check_id, attempts, knowledge)
             trial.note = attempts.note(time.monotonic() - began)
             trial.caution = attempts.caution(trial.settings.search.profile, missed) or unseen(trial)
             if not trial.tried.statistics.get(check_id):
@@ -94,48 +91,26 @@ def property_check(
 
         async def again(trial: Trial, schedule: Schedule) -> None:
             await attempt(trial, schedule)
-            for each in filter(None, (before, meanwhile)):  # what they found is not in the order of the steps
-                await each(trial, Knowledge.of(schedule))
+            if before:  # what it found is not in the order of the steps
+                await before(trial, Knowledge.of(schedule))
 
         doc = inspect.getdoc(attempt) or ""
-        return Check(check_id, title, why, doc, tuple(needs), the_server, body, again, meanwhile=waits)
+        return Check(
+            check_id, title, why, doc, tuple(needs), the_server, body, again, waits=first_of_all if waits else None
+        )
 
     return declare
 
 
-def _once(
-    check_id: str, meanwhile: Callable[[Trial, Knowledge], Awaitable[None]]
-) -> Callable[[Trial], Awaitable[None]]:
-    """What mostly waits, until it has passed."""
+def _once(check_id: str, before: Callable[[Trial, Knowledge], Awaitable[None]]) -> Callable[[Trial], Awaitable[None]]:
+    """What is tried before the search, until it has passed."""
 
-    async def waits(trial: Trial) -> None:
+    async def tried(trial: Trial) -> None:
         if check_id not in trial.learned.waited:
-            await meanwhile(trial, await knowledge_of(trial))
+            await before(trial, await knowledge_of(trial))
             trial.learned.waited.add(check_id)
 
-    return waits
-
-
-async def _beside(
-    search: Awaitable[tuple[Broken | None, int]], waits: Callable[[], Awaitable[None]], attempts: Attempts
-) -> tuple[Broken | None, int]:
-    """The result of the search; what the other one raises takes precedence, so that the machine's load decides nothing.
-
-    What found no room beside the other is tried again without it, and reported if it finds none then.
-    """
-    found, waited = await asyncio.gather(search, waits(), return_exceptions=True)
-    if isinstance(waited, NoRoom):
-        waited = None  # its frames hold replies
-        try:
-            await waits()
-        except NoRoom as crowded:
-            attempts.cautions.append(f"what several clients read at once was not compared, which needs {crowded}")
-    if isinstance(waited, BaseException):
-        raise waited
-    if isinstance(found, BaseException):
-        raise found
-    failure, missed = found
-    return failure or await attempts.crowded_again(), missed
+    return tried
 
 
 @dataclass(frozen=True)
