@@ -114,7 +114,7 @@ def test_a_web_site(pytester: pytest.Pytester, serving: Callable[[ASGIApp], str]
     assert max(len(line) for line in run.outlines if "curl" not in line) < 700
 
 
-@pytest.mark.parametrize("way", ["ctrl-c", "ctrl-c, xdist", "sigterm"])
+@pytest.mark.parametrize("way", ["ctrl-c", "ctrl-c, xdist", "SIGTERM", "SIGHUP"])
 def test_ctrl_c_in_a_hang(pytester: pytest.Pytester, serving: Callable[[ASGIApp], str], way: str) -> None:
     """Ends at once, with the report written, and exit code 2."""
     asked = pytester.path / "asked"
@@ -132,7 +132,7 @@ def test_ctrl_c_in_a_hang(pytester: pytest.Pytester, serving: Callable[[ASGIApp]
     if way.startswith("ctrl-c"):
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the whole group gets it
     else:
-        process.terminate()
+        process.send_signal(signal.Signals[way])
     said = process.communicate(timeout=60)[0].decode()
     assert time.monotonic() - sent < 25, (
         said

@@ -1,13 +1,16 @@
-"""Ctrl-C and SIGTERM: an interrupted run still writes its reports and stops its servers. Cheap to import."""
+"""Ctrl-C, SIGTERM and SIGHUP: an interrupted run still writes its reports and stops its servers. Cheap to import."""
 
 import os
 import signal
 import threading
 import time
+from functools import partial
 
 import pytest
 
 _STDERR = 2
+#: Windows has no SIGHUP.
+_OTHERS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 #: Seconds within which two signals count as one: a terminal signals a whole process group, and our parent, such as tox
 #: or --gym-watch, forwards the signal that it got.
 _ONE_PRESS = 0.5
@@ -15,20 +18,17 @@ _ENDING = b"\nThe run is ending: reports are written, servers stopped. Ctrl-C on
 
 
 def end_as_by_ctrl_c(config: pytest.Config) -> None:
-    """Let SIGTERM, with which CI cancels a job and a cluster reclaims a node, act like Ctrl-C until pytest ends.
+    """Let the signals of others that end a run act like Ctrl-C until pytest ends.
 
-    Does nothing unless Python itself handles both, which a shell prevents for background jobs, nor in an xdist worker,
-    which its controller ends.
+    With SIGTERM CI cancels a job and a cluster reclaims a node; SIGHUP comes when the terminal is gone. Does nothing
+    unless Python itself handles Ctrl-C, which a shell prevents for background jobs, and leaves alone each signal that
+    something else handles (`nohup`); nor in an xdist worker, which its controller ends.
     """
-    own = (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM))
-    free = own == (signal.default_int_handler, signal.SIG_DFL) and not hasattr(config, "workerinput")
-    if free and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
-        config.add_cleanup(_give_back)
-
-
-def _give_back() -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    free = signal.getsignal(signal.SIGINT) is signal.default_int_handler and not hasattr(config, "workerinput")
+    for number in _OTHERS if free and threading.current_thread() is threading.main_thread() else ():
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
+            config.add_cleanup(partial(signal.signal, number, signal.SIG_DFL))
 
 
 class Ending:
