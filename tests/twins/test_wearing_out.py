@@ -322,6 +322,28 @@ def test_state_that_is_shared_is_not_left_alone_for_minutes() -> None:
     assert "shares its state" in kept.reason
 
 
+class HangsOnce(ReferenceServer):
+    """As one that finds out then that its connection to a database was closed meanwhile."""
+
+    hangs = False
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: dict[str, Any]) -> Any:
+        if self.hangs:
+            self.hangs = False
+            await asyncio.Event().wait()
+        return await super().call(session_id, tool, arguments)
+
+
+def test_a_session_that_hangs_when_it_is_taken_up_is_not_taken_up_again() -> None:
+    """What it was answered until then is no outcome; the other session is."""
+    with running(server := HangsOnce(), timeout=0.5) as run:
+        run.judge(next(check for check in CHECKS if check.id == "calls-complete"))
+        server.hangs = True
+        [kept], [rewarded] = (run.judge(check) for check in (resources_session_kept, resources_reward_kept))
+    assert kept.verdict is Verdict.PASS, kept
+    assert rewarded.verdict is Verdict.PASS, rewarded
+
+
 class EndsTheOldest(ForgetsSoon):
     """A verify ends the oldest session, which is mostly one that nobody will take up again."""
 

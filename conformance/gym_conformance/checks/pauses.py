@@ -144,7 +144,7 @@ async def resources_reward_kept(trial: Trial, _: object) -> None:
     trial.note = f"sessions were left alone for {keeping.longest:.0f} s"
 
 
-async def _taken_up(trial: Trial) -> tuple[TakenUp, ...]:
+async def _taken_up(trial: Trial) -> Sequence[TakenUp]:
     """What became of the sessions that were left alone; they are taken up when a check first asks.
 
     Raises:
@@ -153,10 +153,11 @@ async def _taken_up(trial: Trial) -> tuple[TakenUp, ...]:
     for cause in _LOST_ANYWAY.keys() & trial.learned.causes:
         raise NotApplicable(f"a session is lost without a pause where {_LOST_ANYWAY[cause]}: another finding says so")
     await knowledge_of(trial)
-    if trial.learned.taken_up is None:
-        trial.learned.taken_up = tuple([await each.taken_up() for each in trial.learned.waiting])
+    while trial.learned.waiting:
+        taken = trial.learned.waiting.pop(0)  # also if it gets no answer: it cannot go on then
+        trial.learned.taken_up.append(await taken.taken_up())
     if not trial.learned.taken_up:
-        raise NotApplicable("no call is known that a session could be begun with")
+        raise NotApplicable("no session is left alone: no call is known to begin one with, or it was not answered")
     return trial.learned.taken_up
 
 

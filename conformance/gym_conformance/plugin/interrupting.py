@@ -10,7 +10,7 @@ import pytest
 
 _STDERR = 2
 #: Windows has no SIGHUP.
-_OTHERS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+_OTHERS = [signal.Signals[name] for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 #: Seconds within which two signals count as one: a terminal signals a whole process group, and our parent, such as tox
 #: or --gym-watch, forwards the signal that it got.
 _ONE_PRESS = 0.5
@@ -28,7 +28,11 @@ def end_as_by_ctrl_c(config: pytest.Config) -> None:
     for number in _OTHERS if free and threading.current_thread() is threading.main_thread() else ():
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
-            config.add_cleanup(partial(signal.signal, number, signal.SIG_DFL))
+            config.add_cleanup(partial(_give_back, number))
+
+
+def _give_back(number: signal.Signals) -> None:
+    signal.signal(number, signal.SIG_DFL)
 
 
 class Ending:

@@ -53,13 +53,13 @@ class Waiting:
         return TakenUp(self.rollout.trajectory, self.habit, age, await self.rollout.finish())
 
 
-async def left_waiting(gym: Gym, knowledge: Knowledge) -> tuple[Waiting, ...]:
+async def left_waiting(gym: Gym, knowledge: Knowledge) -> list[Waiting]:
     """One idle session for each of two cookie habits; none if no call is known, or the server does not answer."""
     trajectory = next((each for each in known(knowledge) if each.calls), None)
     if trajectory is None or gym.kind is ServerKind.SINGLE_TURN:
-        return ()
+        return []
     habits = (CookieHabit.REPLACING, CookieHabit.KEEPING)
     try:
-        return tuple([await Waiting.begun(gym, Channel(gym.endpoint), trajectory, habit) for habit in habits])
+        return [await Waiting.begun(gym, Channel(gym.endpoint), trajectory, habit) for habit in habits]
     except ServerFault:
-        return ()
+        return []

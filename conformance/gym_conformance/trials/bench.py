@@ -64,8 +64,8 @@ class Learned:
         met: what searches were answered, as `Novelty` tells it apart: few go on for what an earlier one met.
         answered: paths that properties have asked for, and that have answered without an error at least once.
         alone: what trajectories came to alone, of the first few.
-        waiting: sessions that were begun when it was learned, and left alone since.
-        taken_up: what became of them; None until a check asks.
+        waiting: sessions that were begun when it was learned, and are left alone until a check takes them up.
+        taken_up: what became of those that a check has taken up.
         waited: properties for which what is tried before the search has passed.
         shared: whether sessions were found to share state while they are open.
         apart: whether workers were found to keep sessions of their own.
@@ -85,8 +85,8 @@ class Learned:
     met: set[Any] = field(default_factory=set, repr=False)
     answered: set[str] = field(default_factory=set, repr=False)
     alone: dict[Any, KnownAlone] = field(default_factory=dict, repr=False)
-    waiting: tuple[Waiting, ...] = ()
-    taken_up: tuple[TakenUp, ...] | None = None
+    waiting: list[Waiting] = field(default_factory=list, repr=False)
+    taken_up: list[TakenUp] = field(default_factory=list, repr=False)
     waited: set[str] = field(default_factory=set)
     shared: bool = False
     apart: bool = False
