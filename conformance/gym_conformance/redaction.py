@@ -70,11 +70,14 @@ _UNSEEN = (
     r"\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U000e0000-\U000e0fff]"
 )
 
+#: Backslashes, from the first of them on: a text of nothing else would be searched from each of them to its end.
+_ESCAPE = r"(?<!\\)\\+"
+
 #: Characters written as numbers, of bytes in URLs and in Python, and of code points in HTML and JSON; and what JSON has
 #: for characters that nobody sees: letters for some, two numbers for those above U+FFFF. JSON in JSON doubles backslashes.
 _ENCODED = re.compile(
-    r"(?P<bytes>(?:(?:%|\\+x)[0-9a-f]{2})+)|&#0*(?P<decimal>[0-9]{1,7});?|&#x0*(?P<hex>[0-9a-f]{1,6});?"
-    rf"|\\+udb4[0-3]\\+ud[c-f][0-9a-f]{{2}}|\\+u(?P<unit>[0-9a-f]{{4}})|\\+[bfnr]|{_UNSEEN}",
+    rf"(?P<bytes>(?:(?:%|{_ESCAPE}x)[0-9a-f]{{2}})+)|&#0*(?P<decimal>[0-9]{{1,7}});?|&#x0*(?P<hex>[0-9a-f]{{1,6}});?"
+    rf"|{_ESCAPE}udb4[0-3]{_ESCAPE}ud[c-f][0-9a-f]{{2}}|{_ESCAPE}u(?P<unit>[0-9a-f]{{4}})|{_ESCAPE}[bfnr]|{_UNSEEN}",
     re.IGNORECASE,
 )
 

@@ -29,7 +29,9 @@ REQUIRING = ("requirements.txt", "pyproject.toml")
 _SOURCES = "src"
 
 #: A line of a `.env` file.
-_SETTING = re.compile(r"""^\s*(?:export\s+)?([A-Za-z_][\w.]*)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s#]*))""", re.MULTILINE)
+_SETTING = re.compile(
+    r"""^[ \t]*(?:export\s+)?([A-Za-z_][\w.]*)[ \t]*=[ \t]*(?:"([^"]*)"|'([^']*)'|([^\s#]*))""", re.MULTILINE
+)
 
 #: The file of an env's example rows.
 _ROWS = Path("data", "example.jsonl")

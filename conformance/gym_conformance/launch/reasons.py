@@ -8,11 +8,11 @@ from typing import Any
 from gym_conformance.launch.env import CREDENTIAL, REQUIRING, Env
 from gym_conformance.launch.venv_recipe import left_out
 
-_KEYS = re.compile(r"^\s*-\s+(\S+)\s*$", re.MULTILINE)
+_KEYS = re.compile(r"^[ \t]*-[ \t]+(\S+)[ \t]*$", re.MULTILINE)
 _INTERPOLATION = re.compile(r"Interpolation key '([^']+)'|\$\{([A-Za-z_][\w.]*)\}")
 _MISSING_FIELD = re.compile(r"^(\S+)\n\s+Field required", re.MULTILINE)
 _NO_TEXT = re.compile(
-    r"^([A-Za-z_]\w*)\S*\n\s+Input should be a valid string \[type=string_type, input_value=None", re.MULTILINE
+    r"^([A-Za-z_]\w*+)\S*+\n\s+Input should be a valid string \[type=string_type, input_value=None", re.MULTILINE
 )
 #: Error messages of a missing network.
 NETWORK = re.compile(

@@ -29,8 +29,10 @@ _TEXTS, _LONG, _FORMS = 3, 200, 13
 #: Cuts of an answer: after each of its last tokens, and further ones spread over it.
 _LAST, _SPREAD = 40, 8
 
-#: The end of a text that encloses another, such as a closing fence.
-_ENDING: Final = re.compile(r"\s*[`)\]}>\"'*$]+\s*\Z")
+#: The end of a text that encloses another, such as a closing fence, and its last word. A search begins only where a space, a
+#: sign or a word does: a long run of them would be read to its end from each of its characters.
+_ENDING: Final = re.compile(r"(?:(?<!\s)\s+|(?<![\s`)\]}>\"'*$]))[`)\]}>\"'*$]+\s*\Z")
+_LAST_WORD: Final = re.compile(r"(?<!\w)\w+(?=\W*\Z)")
 
 #: More brackets than a parser that calls itself for each can hold.
 _DEEP: Final = "(" * 3_000 + "1" + ")" * 3_000
@@ -73,7 +75,7 @@ def cut_within(text: str) -> list[str]:
 
 def odd_at_the_end(text: str) -> list[str]:
     """The text with something odd in place of its last number or word."""
-    last = re.search(r"\w+(?=\W*\Z)", text)
+    last = _LAST_WORD.search(text)
     return [text[: last.start()] + odd + text[last.end() :] for odd in _ODD] if last else []
 
 

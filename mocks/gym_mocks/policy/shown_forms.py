@@ -35,7 +35,7 @@ _RANGE: Final = re.compile(
     r"(?![\d.]*\d)(?!-\d)(?!\s+(?:\w+\s+)?(?:sentence|word|paragraph|line|bullet)s?\b)"
 )
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?")
-_BETWEEN: Final = re.compile(r"\s*(?:/|\||,|\bor\b)\s*")
+_BETWEEN: Final = re.compile(r"/|\||,|\bor\b")
 
 #: `"key":`, the place of a value, what closes an object, a label such as `[[A>B]]`, and a tag around a short text.
 _KEY: Final = re.compile(r"\s*(?:\"([^\"\n]{1,80})\"|'([^'\n]{1,80})')\s*:\s*")
@@ -121,7 +121,7 @@ def _range(bare: str, *, quoted: bool) -> dict[str, Any] | None:
 
 
 def _choice(bare: str) -> dict[str, Any] | None:
-    options = [part.strip(_MARKS) for part in _BETWEEN.split(bare)]
+    options = [part.strip().strip(_MARKS) for part in _BETWEEN.split(bare)]
     if {option.lower() for option in options} <= {"true", "false"} or _A_FLAG.search(bare):
         return {"type": "boolean"}
     if len(options) == 1 and not is_number(bare):
