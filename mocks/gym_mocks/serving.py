@@ -1,10 +1,11 @@
 """Applications on sockets: one thread and one event loop of ours serve any number of them."""
 
 import asyncio
+import os
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import uvicorn
@@ -175,10 +176,13 @@ class _AtOnce:
 
     def close(self) -> None:
         self._send()
+        if not self._transport.get_write_buffer_size():
+            end(self._transport.get_extra_info("socket"))
         self._transport.close()
 
     def abort(self) -> None:
         self._send()
+        end(self._transport.get_extra_info("socket"))
         self._transport.abort()
 
     def _send(self) -> None:
@@ -250,6 +254,8 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Close the listeners, let the requests in flight end, cancel what does not."""
+        for sock in sockets or []:
+            end(sock)
         for listener in self.servers:
             listener.close()
         for connection in list(self.server_state.connections):
@@ -276,6 +282,15 @@ def _new_loop() -> asyncio.AbstractEventLoop:
         return asyncio.new_event_loop()
     loop: asyncio.AbstractEventLoop = new_event_loop()
     return loop
+
+
+def end(sock: socket.socket) -> None:
+    """End a socket also where a process that was forked meanwhile, such as a worker that loads data, holds it as well.
+
+    Its client would wait for what nobody reads, and its port would stay taken, until that process ends.
+    """
+    with suppress(OSError), socket.socket(fileno=os.dup(sock.fileno())) as same:  # uvloop's own has no shutdown
+        same.shutdown(socket.SHUT_RDWR)
 
 
 @contextmanager

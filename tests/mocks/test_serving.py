@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
+import psutil
 import pytest
 
 from gym_mocks import addresses
@@ -105,6 +106,25 @@ def test_an_idle_connection_does_not_hold_the_stop() -> None:
         start = time.monotonic()
         # The client's connection is still open when the server goes.
     assert time.monotonic() - start < 9  # seconds; it would be 30
+
+
+def test_what_a_forked_process_holds_ends_with_the_server() -> None:
+    """Such as a worker that loads data: whoever asks the server that is gone hears so at once, and its port is free."""
+    host = Host()
+    url = host.serve(reference_app())
+    address = ("127.0.0.1", urlsplit(url).port or 0)
+    with socket.create_connection(address, timeout=5) as client, contextlib.ExitStack() as forked:
+        client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert client.recv(1 << 16)
+        for each in psutil.Process().net_connections("tcp"):
+            if each.laddr == address:
+                forked.callback(os.close, os.dup(each.fd))  # the copies that a fork has
+        host.close()
+        assert client.recv(1) == b""
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(address, timeout=5)
+        with serve(reference_app(), port=address[1]) as again:
+            assert httpx.get(again).status_code == 200
 
 
 def test_a_reply_comes_in_one_piece() -> None:
