@@ -2,6 +2,8 @@
 
 import base64
 import json
+import math
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
@@ -67,6 +69,29 @@ def test_any_header_is_read(header: str, name: str, value: str) -> None:
 )
 def test_a_cookie_without_time_is_deleted(max_age: str, deleted: bool) -> None:
     assert parse_set_cookie(f"a=b; Max-Age={max_age}").expires_at_once is deleted
+
+
+@pytest.mark.parametrize(
+    ("attributes", "deleted", "seconds"),
+    [
+        ("Expires=Thu, 01 Jan 1970 00:00:00 GMT", True, -1_600_000_000),
+        ("expires=Thursday, 01-Jan-70 00:00:00 GMT; path=/", True, -1_600_000_000),
+        ("Expires=Sun, 13 Sep 2020 12:26:40 GMT", False, 0),
+        ("Expires=Sun, 13-Sep-2020 12:27:40 GMT", False, 60),
+        ("Expires=Sun, 13 Sep 2020 12:27:40 GMT; Max-Age=90", False, 90),
+        ("Expires=Sun, 13 Sep 2020 12:27:40 GMT; Max-Age=soon", False, 60),
+        ("Expires=Thu, 01 Jan 1970 00:00:00 GMT; Max-Age=90", False, 90),
+        ("Expires=Sun, 13 Sep 2020 14:27:40 +0200", False, 60),
+        ("Expires=soon", False, math.inf),
+        ("Expires=Sun, 13 Sep 99999 12:27:40 GMT", False, math.inf),
+        ("", False, math.inf),
+    ],
+)
+def test_a_cookie_lasts_until_it_expires_unless_it_has_an_age(attributes: str, deleted: bool, seconds: float) -> None:
+    cookie = parse_set_cookie(f"a=b; {attributes}")
+    assert cookie.expires_at_once is deleted
+    assert cookie.seconds(datetime.fromtimestamp(1_600_000_000, UTC)) == seconds
+    assert bool(received([f"a=b; {attributes}"])) is not deleted
 
 
 def test_the_last_of_equal_names_is_kept_and_deleted_ones_are_not() -> None:

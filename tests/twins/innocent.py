@@ -276,6 +276,7 @@ class MoreCookies(ReferenceServer):
             "a=1; max-age=--5",
             "b=2; Max-Age=\u00b2",
             f"c={deep}",
+            "d=; Expires=Thu, 01 Jan 1970 00:00:00 GMT",
             "=",
             ";",
         )

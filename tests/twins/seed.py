@@ -4,6 +4,8 @@ import json
 from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from itertools import count
 from random import Random
 from typing import Any
@@ -126,6 +128,14 @@ class ForbidsExtraKeys(ReferenceServer):
         return await super().seed(session_id, row)
 
 
+class LocalTime(SignedCookie):
+    """It lasts for an hour, by a clock that is eight hours behind and said to be Greenwich's."""
+
+    def write(self, session_id: str) -> str:
+        until = datetime.now(UTC) - timedelta(hours=7)
+        return f"{super().write(session_id)}; Expires={format_datetime(until, usegmt=True)}"
+
+
 def cookie(**fields: str) -> Any:
     return lambda: ReferenceServer(cookie=SignedCookie(NAME, **fields))
 
@@ -201,6 +211,11 @@ TWINS: tuple[Twin, ...] = (
         lambda: ReferenceServer(cookie=SignedCookie("c" * 4_000)),
     ),
     twin("cookie that lasts for a minute", "seed-cookie-usable", cookie(attributes="path=/; max-age=60")),
+    twin(
+        "cookie that has expired by the wrong clock",
+        "seed-cookie-usable",
+        lambda: ReferenceServer(cookie=LocalTime(NAME, attributes="path=/")),
+    ),
     twin("cookie for another domain", "seed-cookie-usable", cookie(attributes="path=/; domain=gym.example")),
     twin("ids that each process draws alike", "seed-opens-own-session", AlikeIds),
     twin("session keyed by row", "seed-opens-own-session", SessionByRow, untestable="cookie-tampered"),

@@ -21,7 +21,8 @@ from gym_conformance.contract.dataset_rows import Rollout
 from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Finding, Verdict, worst
 from gym_conformance.session import seeds
-from gym_conformance.session.channel import NoRoom
+from gym_conformance.session.channel import Endpoint, NoRoom
+from gym_conformance.session.exchange import Reply
 from gym_conformance.session.held import Held
 from gym_conformance.session.server_fault import NotSent
 from gym_conformance.trajectories import asking_back
@@ -604,6 +605,24 @@ def test_what_finds_no_room_beside_the_rest_is_left_out_and_told(monkeypatch: py
     found = judge(ReferenceServer(), checks=checks)
     assert {check: worst(found[check]) for check in checks} == dict.fromkeys(checks, Verdict.PASS), found
     assert any("smaller rows and replies: too much" in one.caution for check in checks for one in found[check])
+
+
+def test_a_rollout_that_found_no_room_beside_others_is_played_from_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    carry, under_way = Endpoint.carry, 0
+
+    async def alone(*asked: Any, **over: Any) -> Reply:
+        nonlocal under_way
+        under_way += 1
+        try:
+            if under_way > 1:
+                raise NoRoom("smaller rows and replies")
+            return await carry(*asked, **over)
+        finally:
+            under_way -= 1
+
+    monkeypatch.setattr(Endpoint, "carry", alone)
+    [finding] = found_by("verify-reward-components", ReferenceServer())
+    assert finding.verdict is Verdict.PASS, finding
 
 
 def test_what_finds_no_room_before_a_search_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

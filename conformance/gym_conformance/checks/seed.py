@@ -5,13 +5,14 @@ responses_api_agents/simple_agent/app.py, 0.4.0; what Verifiers does with the re
 """
 
 from collections.abc import Collection
+from datetime import UTC, datetime
 
 import httpx
 
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import ROLLOUT_KEYS, SEED_SESSION, VERIFY, tool_path
 from gym_conformance.contract.policy_output import DO_NOTHING
-from gym_conformance.contract.session_cookies import Cookies, SetCookie, parse_set_cookie, read_session_id
+from gym_conformance.contract.session_cookies import Cookies, SetCookie, parse_set_cookie, read_date, read_session_id
 from gym_conformance.contract.statuses import UNKNOWN_CLIENT, is_redirect
 from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel
@@ -29,8 +30,9 @@ from gym_conformance.trials.trial import Trial, describe, expect_no_crash, expec
 #: Bytes of a cookie's name and value that clients must take (RFC 6265, section 6.1), and that aiohttp takes.
 _COOKIE = 4096
 
-#: For how long a session's cookie must last, at the very least: one long answer of a policy.
-_SECONDS = 300
+#: For how many seconds a session's cookie must last, at the very least: one long answer of a policy; and how far dates that
+#: are written in whole seconds, one of them a moment ago, may be off.
+_SECONDS, _ROUNDED = 300, 10
 
 _NO_OBJECT = "Return a dict, or a model, and let the framework write it: as UTF-8, without a byte order mark."
 
@@ -135,7 +137,7 @@ async def seed_sets_cookie(trial: Trial, _: object) -> None:
     needs=[RESOURCES_SERVER, COOKIES],
 )
 async def seed_cookie_usable(trial: Trial, _: object) -> None:
-    """Checks the cookie's attributes and size: `Path` covers every endpoint, no `Secure` over http, no foreign `Domain`, at most 4,096 bytes, no `Max-Age` below five minutes.
+    """Checks the cookie's attributes and size: `Path` covers every endpoint, no `Secure` over http, no foreign `Domain`, at most 4,096 bytes, no `Max-Age` below five minutes, and no `Expires` that is nearer, counted from the reply's `Date`.
 
     If the server sets several cookies and none shows the session's id, only a cookie without which the session is lost
     counts.
@@ -149,13 +151,14 @@ async def seed_cookie_usable(trial: Trial, _: object) -> None:
     url = httpx.URL(trial.channel.endpoint.url)
     cookies = _session_cookies(reply.set_cookies)
     named = [cookie for cookie in cookies if len(cookies) == 1 or read_session_id(cookie.value) is not None][:1]
-    unusable = {cookie.name: violation for cookie in named or cookies if (violation := _unusable(cookie, url))}
+    now = read_date(reply.header("date") or "") or datetime.now(UTC)
+    unusable = {cookie.name: violation for cookie in named or cookies if (violation := _unusable(cookie, url, now))}
     # of several that say nothing, such as one for a page's colours, only the session's may do harm
     if unusable and (named or await _is_lost_without(trial, unusable.keys())):
         raise next(iter(unusable.values()))
 
 
-def _unusable(cookie: SetCookie, url: httpx.URL) -> Violation | None:
+def _unusable(cookie: SetCookie, url: httpx.URL, now: datetime) -> Violation | None:
     """Why clients do not send a cookie back to every endpoint, for as long as a rollout takes."""
     if (size := len(cookie.name) + len(cookie.value)) > _COOKIE:
         return Violation(
@@ -163,10 +166,11 @@ def _unusable(cookie: SetCookie, url: httpx.URL) -> Violation | None:
             f"{size:,} bytes",
             "The cookie carries the session's state: keep it on the server, and its id in the cookie.",
         )
-    if cookie.seconds < _SECONDS:
+    if cookie.seconds(now) < (_SECONDS - _ROUNDED if cookie.expires else _SECONDS):
+        until = f"Expires={cookie.attributes.get('expires')}, in a reply of {now:%a, %d %b %Y %H:%M:%S} GMT"
         return Violation(
-            f"a Max-Age of {_SECONDS} seconds or more, or none",
-            f"Max-Age={cookie.attributes['max-age']}",
+            f"a cookie that lasts for {_SECONDS} seconds or more",
+            until if cookie.expires else f"Max-Age={cookie.attributes['max-age']}",
             "The session is lost while the policy thinks: let the cookie last for as long as a rollout may take.",
         )
     path = cookie.attributes.get("path", "/")

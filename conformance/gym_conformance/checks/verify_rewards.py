@@ -7,6 +7,7 @@ reply: Verifiers, verl and NeMo RL.
 import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import cycle, islice
 from typing import Any
 
@@ -18,7 +19,7 @@ from gym_conformance.contract.statuses import is_success
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
-from gym_conformance.session.exchange import Reply, reply_of
+from gym_conformance.session.exchange import Exchange, Reply, reply_of
 from gym_conformance.session.server_fault import NotSent, ServerFault
 from gym_conformance.trajectories.execute import FEW, TrajectoryRun, beside, run
 from gym_conformance.trajectories.first import known
@@ -143,14 +144,19 @@ async def verify_reward_components(trial: Trial, _: object) -> None:
                 _summed(verdict)
     knowledge = await knowledge_of(trial)
     costly = [each for one in known(knowledge)[:_KNOWN] for each in _costly(one)]
-    rollouts = [TrajectoryRun(trial.gym, Channel(trial.gym.endpoint), one) for one in costly]
-    await beside([rollout.finish for rollout in rollouts], knowledge.beside(FEW))
-    for rollout in rollouts:
-        trial.channel.exchanges[:] = rollout.exchanges
-        reply = reply_of(rollout.exchanges[-1])
+    for exchanges in await beside([partial(_exchanges, trial.gym, one) for one in costly], knowledge.beside(FEW)):
+        trial.channel.exchanges[:] = exchanges
+        reply = reply_of(exchanges[-1])
         if is_success(reply.status) and reply.fields:
             with contextlib.suppress(Untestable):
                 _summed(reply.fields)
+
+
+async def _exchanges(gym: Gym, trajectory: Trajectory) -> list[Exchange]:
+    """The exchanges of a trajectory in a session of its own."""
+    rollout = TrajectoryRun(gym, Channel(gym.endpoint), trajectory)
+    await rollout.finish()
+    return rollout.exchanges
 
 
 def _costly(trajectory: Trajectory) -> tuple[Trajectory, Trajectory]:

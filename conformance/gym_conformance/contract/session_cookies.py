@@ -11,13 +11,18 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Final
 
 from gym_conformance.contract.endpoints import SESSION_ID_KEY
 
 #: A `Max-Age` that expires at once (RFC 6265, section 5.2.2).
 _PAST: Final = re.compile(r"-[0-9]+|0+")
-_MAY_EXPIRE: Final = re.compile(r"=\s*[-0]")
+_MAY_EXPIRE: Final = re.compile(r"=\s*[-0]|expires", re.IGNORECASE)
+
+#: The last moment that no clock shows any more: an `Expires` before it means what `Max-Age=0` does.
+_LONG_AGO: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -31,13 +36,27 @@ class SetCookie:
     @property
     def expires_at_once(self) -> bool:
         """Whether the header deletes the cookie instead of setting it."""
-        return _PAST.fullmatch(self.attributes.get("max-age", "")) is not None
+        until = self.expires
+        return _PAST.fullmatch(self.attributes.get("max-age", "")) is not None or (
+            until is not None and until < _LONG_AGO
+        )
 
     @property
-    def seconds(self) -> float:
-        """How long clients keep it, by its `Max-Age`, in seconds; infinity if it has none."""
+    def max_age(self) -> float | None:
+        """Its `Max-Age` in seconds; None if it has none that is positive."""
         max_age = self.attributes.get("max-age", "")
-        return float(max_age) if max_age.isascii() and max_age.isdigit() else math.inf
+        return float(max_age) if max_age.isascii() and max_age.isdigit() else None
+
+    @property
+    def expires(self) -> datetime | None:
+        """The date of its `Expires`; None if it has none, or a `Max-Age`, which comes first (RFC 6265, section 5.3)."""
+        return None if self.max_age is not None else read_date(self.attributes.get("expires", ""))
+
+    def seconds(self, now: datetime) -> float:
+        """How long clients keep it from now on, in seconds; infinity if it does not say."""
+        if self.max_age is not None:
+            return self.max_age
+        return math.inf if self.expires is None else (self.expires - now).total_seconds()
 
 
 @dataclass(frozen=True)
@@ -96,13 +115,22 @@ def parse_set_cookie(header: str) -> SetCookie:
     )
 
 
+def read_date(text: str) -> datetime | None:
+    """A date as HTTP writes it, in any of its forms; None for any other text."""
+    try:
+        date = parsedate_to_datetime(text)
+        return date.replace(tzinfo=UTC) if date.tzinfo is None else date.astimezone(UTC)
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
 def received(headers: Iterable[str], origin: int | None = None) -> Cookies:
     """The cookies that a client holds after a reply with these `Set-Cookie` headers, and no others."""
     kept: dict[str, str] = {}
     for header in headers:
         pair, _, attributes = header.partition(";")
         name, _, value = pair.partition("=")
-        # hardly any server sets Max-Age to zero, so the attributes are only read in that case
+        # hardly any server sets Max-Age to zero, or Expires, so the attributes are only read in that case
         if _MAY_EXPIRE.search(attributes) and parse_set_cookie(header).expires_at_once:
             kept.pop(name.strip(), None)
         else:
