@@ -23,17 +23,19 @@ def _found(titles: list[str], words: str) -> list[str]:
     return [title for title in titles if words.lower() in title.lower()]
 
 
-def catalogue(*, cached: bool = False, remembering: bool = False) -> ResourcesServer:
-    """One that, where it is `cached`, keeps what was found under the words alone.
+def catalogue(*, cached: bool = False, limited: bool = False, remembering: bool = False) -> ResourcesServer:
+    """One that, where it is `cached`, keeps what was found under the words alone, and where `limited` the first page.
 
     One that is `remembering` scores the last answer of all where none is given.
     """
     kept: dict[str, list[str]] = {}
     last = ""
 
-    def search_titles(state: list[str], words: str) -> list[str]:
+    def search_titles(state: list[str], words: str, limit: int = 9) -> list[str]:
         """Find titles."""
-        found = _found(state, words)
+        found = _found(state, words)[:limit]
+        if limited:
+            return kept.setdefault(words + state[0], found)
         return kept.setdefault(words.lower(), found) if cached else found
 
     def verify(row: CatalogueRow, response: dict[str, Any]) -> float:
@@ -48,7 +50,8 @@ def catalogue(*, cached: bool = False, remembering: bool = False) -> ResourcesSe
     return ResourcesServer("catalogue", tools=[search_titles], verify=verify, state=titles_of)
 
 
-def _data() -> Dataset:
+def _data(words: str) -> Dataset:
+    """Rows whose recorded rollouts search for these words, `{}` in them being one of the row's titles."""
     rows, rollouts = [], []
     tools = [tool | {"strict": False} for tool in catalogue().declarations]
     for at, (one, other) in enumerate((("River", "Stone"), ("Garden", "Mirror"), ("Bridge", "Harbour")), 1):
@@ -56,14 +59,18 @@ def _data() -> Dataset:
         prompt = [{"role": "user", "content": "What is silent?"}]
         row = {"responses_create_params": {"input": prompt, "tools": tools}, "titles": titles}
         rows.append(Row(row, Source(Path("catalogue.jsonl"), at)))
-        asked = ("search_titles", {"words": "the"}, _found(titles, "the"))
+        said = words.format(titles[0])
+        asked = ("search_titles", {"words": said}, _found(titles, said))
         answer = titles[at == 3]  # the last one is wrong
         rollouts.append(rollout_of(rows[-1], asked, said=f"It is {answer}.", reward=float(at != 3)))
     return Dataset(tuple(rows), tuple(rollouts), len(rows))
 
 
-@pytest.mark.parametrize("kept", ["nothing", "cached", "remembering"])
-def test_what_was_found_or_said_is_not_kept_for_other_rows(kept: str) -> None:
-    server = catalogue(cached=kept == "cached", remembering=kept == "remembering")
-    findings = judge(server, _data(), checks={"isolation-earlier"})
+@pytest.mark.parametrize(
+    ("kept", "words"),
+    [("nothing", "the"), ("nothing", "{}"), ("cached", "the"), ("limited", "{}"), ("remembering", "the")],
+)
+def test_what_was_found_or_said_is_not_kept_for_other_rows(kept: str, words: str) -> None:
+    server = catalogue(**{kept: True} if kept != "nothing" else {})
+    findings = judge(server, _data(words), checks={"isolation-earlier"})
     assert telling(findings) == (set() if kept == "nothing" else {"isolation-earlier"})

@@ -34,6 +34,7 @@ from gym_conformance.trajectories.renaming import (
     phrased,
     read_back,
     renamed,
+    respelled,
     sentences_of,
     shaped_in,
     shared_names,
@@ -253,14 +254,17 @@ def by_last(trial: Trial, found: Sequence[Trajectory]) -> Iterator[Maker]:
 def by_phrase(trial: Trial, trajectory: Trajectory) -> Iterator[Maker]:
     """A trajectory after a session that has read the same in its words and otherwise in all that is none, held to one alone.
 
-    No earlier answer to its words is known: a word that nobody has said before stands behind each.
+    No earlier answer to its words is known: a word that nobody has said before stands behind each, or it is spelled as
+    nobody has.
     """
     reads = trajectory.without(writes_in(trajectory.calls))
     others = with_other_options(reads)
-    if phrased(reads)[1] and others.calls != reads.calls:
+    for otherwise in (phrased, respelled):
+        if not otherwise(reads)[1] or others.calls == reads.calls:
+            continue
         told = Told(Schedule((others, reads)), ", as after a session that asked for other words", hint=_KEPT)
         after = _After(
-            partial(phrased, reads),
+            partial(otherwise, reads),
             lambda spoken: with_other_options(spoken[0]),
             lambda spoken: spoken[0],
             lambda outcome, spoken: read_back(outcome, spoken[1]),

@@ -7,7 +7,7 @@ leaves something knows the names which that session used, and no others.
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random, SystemRandom
 from typing import Any, Final
@@ -108,6 +108,9 @@ def takes_any_word(schema: Any) -> bool:
     longest = schema.get("maxLength", _WORD)
     return isinstance(longest, int) and longest >= _WORD
 
+
+#: Letters of a text that can be spelled in so many ways that hardly any comes twice.
+_SPELLED = 12
 
 #: Draws values that nobody has drawn before, not even a process that this one was forked from.
 _ANY: Final = SystemRandom()
@@ -256,9 +259,22 @@ def _name(value: Any, names: Names) -> Any:
 
 def phrased(trajectory: Trajectory, draw: Random = _ANY) -> tuple[Trajectory, Names]:
     """The trajectory with a new word appended to each text that a read takes freely, and the mapping of the texts."""
+    return _asked_otherwise(trajectory, lambda text: f"{text} {word(draw)}")
+
+
+def respelled(trajectory: Trajectory, draw: Random = _ANY) -> tuple[Trajectory, Names]:
+    """The same with each letter of a long text large or small, by chance: a search for a part of a text finds no new word."""
+
+    def spelled(text: str) -> str:
+        return "".join(draw.choice((str.lower, str.upper))(sign) for sign in text)
+
+    return _asked_otherwise(trajectory, spelled, least=_SPELLED)
+
+
+def _asked_otherwise(trajectory: Trajectory, wording: Callable[[str], str], least: int = 0) -> tuple[Trajectory, Names]:
     reads = [call for call in trajectory.calls if is_read(call.name)]
     texts = {value for _, value, schema in arguments_of(trajectory.row, reads) if _is_name(value, schema)}
-    names = {text: f"{text} {word(draw)}" for text in texts}
+    names = {text: wording(text) for text in texts if sum(map(str.isalpha, text)) >= least}
     return replace(renamed(trajectory, names), row=trajectory.row), names
 
 
