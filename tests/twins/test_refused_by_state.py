@@ -129,3 +129,41 @@ def test_a_number_that_is_allowed_may_be_more_than_there_is(*, careful: bool, ve
     data = recorded_in_each(rows_of(server), *calls)
     found = found_by("calls-refused-harmless", server, data)
     assert worst(found) is verdict, [one.actual for one in found]
+
+
+@dataclass
+class Desk:
+    open: list[int] = field(default_factory=lambda: [1, 2, 3, 4])
+    events: list[str] = field(default_factory=list)
+
+
+def desk(*, careful: bool) -> ResourcesServer:
+    """Tickets are closed once; unless it is `careful`, each attempt is an event that a page of them has."""
+
+    def close_ticket(state: Desk, number: int) -> dict[str, Any]:
+        """Close a ticket."""
+        if careful and number not in state.open:
+            raise HttpRefusal(404, "no open ticket of that number")
+        state.events.append(f"closed {number}")
+        if number not in state.open:
+            raise HttpRefusal(404, "no open ticket of that number")
+        state.open.remove(number)
+        return {"open": len(state.open)}
+
+    def list_events(state: Desk, since: int) -> dict[str, Any]:
+        """Show two events."""
+        return {"events": state.events[since : since + 2]}
+
+    return ResourcesServer("desk", tools=[close_ticket, list_events], verify=lambda: 0.0, state=Desk)
+
+
+@pytest.mark.parametrize(("careful", "verdict"), [(True, Verdict.PASS), (False, Verdict.FAIL)])
+def test_a_call_that_is_refused_the_second_time_leaves_no_trace(*, careful: bool, verdict: Verdict) -> None:
+    server = desk(careful=careful)
+    calls: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+        ("close_ticket", {"number": 4}, {"open": 3}),
+        ("close_ticket", {"number": 3}, {"open": 2}),
+        ("list_events", {"since": 0}, {"events": ["closed 4", "closed 3"]}),
+    ]
+    found = found_by("calls-refused-harmless", server, recorded_in_each(rows_of(server), *calls))
+    assert worst(found) is verdict, [one.actual for one in found]

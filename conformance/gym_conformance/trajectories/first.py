@@ -70,8 +70,8 @@ _WRITING, _EXCHANGED = 3, 2
 #: Reads repeated at the end.
 _AGAIN = 3
 
-#: A name that no environment knows.
-_UNKNOWN_NAME = "Qzxvwkj"
+#: A name that no environment knows, and how far from a known number one hardly is.
+_UNKNOWN_NAME, _FURTHER_ON = "Qzxvwkj", 97
 
 #: Numbers beyond any bound: past 64 bits, past the 28 digits of a `Decimal`, close to overflowing to infinity, and past that.
 _VAST = (10**27, -(10**27), 1e308, 10**400)
@@ -245,14 +245,15 @@ def _with_one_spoilt(trajectory: Trajectory) -> Iterator[Trajectory]:
 def _at_a_wrong_time(trajectory: Trajectory) -> Iterator[Trajectory]:
     """The trajectory with calls that the definitions allow, and the state may not.
 
-    Each tool that writes is called right after the seed, and before its own call with other members of its enums, and
-    with numbers at their bounds. Those that are taken after all are left out once they are.
+    Each tool that writes is called right after the seed, just after its own call once more, and before it with other
+    members of its enums, and with numbers at their bounds. Those that are taken after all are left out once they are.
     """
     first = {call.name: at for at, call in reversed(list(enumerate(trajectory.calls))) if not is_read(call.name)}
     early = [Call(name, resolve(trajectory.calls[at].arguments, [])) for name, at in first.items()]
     yield _reading_at(trajectory, 0).with_noise(0, *early)
     for name, at in first.items():
         parameters, base = trajectory.row.parameters_of(name), trajectory.calls[at].arguments
+        yield _reading_at(trajectory, at + 1).with_noise(at + 1, trajectory.calls[at])
         if others := [Call(name, each) for each in islice(_one_by_one(_others, parameters, base), _BOUNDS)]:
             yield _reading_at(trajectory, at).with_noise(at, *others)
 
@@ -303,7 +304,7 @@ def _with_crossed(trajectory: Trajectory) -> Iterator[Trajectory]:
 
 
 def _with_strange_names(trajectory: Trajectory, seen: set[tuple[str, str, bool]]) -> Iterator[Trajectory]:
-    """For each text of a tool's last call, the trajectory with that call repeated with a name that nobody knows.
+    """For each text and number of a tool's last call, the trajectory with that call repeated with one that nobody knows.
 
     What is in `seen`, by tool, argument and whether it is a path, is left out, because another trajectory has tried it.
 
@@ -313,7 +314,7 @@ def _with_strange_names(trajectory: Trajectory, seen: set[tuple[str, str, bool]]
     reads, bare = reads_in(trajectory.calls)[-_AGAIN:], bare_reads(trajectory.row)[:_AGAIN]
     for at, call in reversed(list(enumerate(trajectory.calls))):
         several = list[Call]()
-        for name, strange in () if is_read(call.name) else _variants(_unknown_name, call.arguments):
+        for name, strange in () if is_read(call.name) else _variants(_unknown, call.arguments, kinds=(str, int)):
             key = (call.name, name, f"{_UNKNOWN_NAME}/" in str(strange))
             if key not in seen and admits(trajectory.row.parameters_of(call.name), resolve(strange, [])):
                 several.append(Call(call.name, strange))
@@ -348,9 +349,14 @@ def reading_again(trajectory: Trajectory) -> Trajectory:
     return replace(trajectory, calls=(*trajectory.calls, *reads[-_AGAIN:]))
 
 
-def _unknown_name(text: str) -> str:
-    """A name that nobody knows; for a path, one in a folder that does not exist, so that earlier checks pass."""
-    return f"{_UNKNOWN_NAME}/{text.rpartition('/')[2]}" if "/" in text else _UNKNOWN_NAME
+def _unknown(value: str | int) -> str | int:
+    """A name or number that nobody knows; for a path, one in a folder that does not exist, so that earlier checks pass.
+
+    The number is not far from the known one, which may say how long to wait.
+    """
+    if isinstance(value, int):
+        return value + _FURTHER_ON
+    return f"{_UNKNOWN_NAME}/{value.rpartition('/')[2]}" if "/" in value else _UNKNOWN_NAME
 
 
 def _always(other: Any) -> Callable[[Any], Any]:
