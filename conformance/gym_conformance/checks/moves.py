@@ -134,7 +134,7 @@ async def _is_no_more_than_counted(trial: Trial, noisy: Trajectory) -> bool:
         return bool(found) and (
             falls(plain.reward, once.reward, twice.reward)
             or await _each_costs(trial, noisy, plain, once)
-            or not all(await _unlike_reads(trial, noisy, mask))
+            or not all(await _unlike_reads(trial, noisy, once, mask))
         )
     replies = _in_replies(found)
     numbers = all(is_number(each.expected) and is_number(each.actual) for each in replies)
@@ -142,13 +142,13 @@ async def _is_no_more_than_counted(trial: Trial, noisy: Trajectory) -> bool:
         return True
     each_once = _each_once(noisy)
     changed = [
-        (one, of_one)
+        (one, alone, of_one)
         for one, alone in zip(each_once, await _runs(trial, each_once), strict=True)
         if (of_one := _in_replies(beside_lists(one, plain, alone, mask)[0]))
     ]
     if not changed:
         return not numbers and len(noisy.noise) > 1
-    return all([await _is_counter(trial, one, of_one, mask) for one, of_one in changed])
+    return all([await _is_counter(trial, *each, mask) for each in changed])
 
 
 async def takes_turns(trial: Trial, noisy: Trajectory) -> bool:
@@ -203,14 +203,16 @@ def _in_replies(found: Iterable[Difference]) -> list[Difference]:
     return [each for each in found if each.step != VERIFY and not each.of_time]
 
 
-async def _is_counter(trial: Trial, alone: Trajectory, changed: Sequence[Difference], mask: frozenset[Place]) -> bool:
+async def _is_counter(
+    trial: Trial, once: Trajectory, outcome: Outcome, changed: Sequence[Difference], mask: frozenset[Place]
+) -> bool:
     """Whether what changed after one refused call is what a read changes, or are numbers that count refused ones of any tool."""
-    if not all(map(_in_replies, await _unlike_reads(trial, alone, mask))):
+    if not all(map(_in_replies, await _unlike_reads(trial, once, outcome, mask))):
         return True
     if not all(is_number(each.expected) and is_number(each.actual) for each in changed):
         return False
-    [twice] = await _runs(trial, [alone.repeating(alone.noise)])
-    return await _all_move_on(trial, alone, changed, twice)
+    [twice] = await _runs(trial, [once.repeating(once.noise)])
+    return await _all_move_on(trial, once, changed, twice)
 
 
 async def _all_move_on(trial: Trial, noisy: Trajectory, changed: Sequence[Difference], twice: Outcome) -> bool:
@@ -234,20 +236,27 @@ async def _moved_by_a_taken_call(trial: Trial, noisy: Trajectory, names: set[str
     return after.calls[0].is_refused or values_at(plain, (1, *way)) != values_at(after, (2, *way))
 
 
-async def _unlike_reads(trial: Trial, noisy: Trajectory, mask: frozenset[Place]) -> list[list[Difference]]:
+async def _unlike_reads(
+    trial: Trial, noisy: Trajectory, refused: Outcome, mask: frozenset[Place]
+) -> list[list[Difference]]:
     """What differs where a read is made, and taken, instead of each refused call; for each of a few: nothing, if each call is a turn."""
-    [refused] = await _runs(trial, [noisy])
     recorded = [call for one in known(await knowledge_of(trial)) if one.row is noisy.row for call in one.calls]
     reads = [call for call in recorded if is_read(call.name) and not is_linked(call.arguments)]
     found = []
     for read in list(first_of_each(repr, [*bare_reads(noisy.row), *reads]).values())[:_READS]:
-        calls = tuple(read if at in noisy.noise else call for at, call in enumerate(noisy.calls))
-        instead = replace(noisy, calls=calls)
-        rollout = TrajectoryRun(trial.gym, Channel(trial.gym.endpoint), instead, CookieHabit.COLLECTING)
-        outcome = await rollout.finish()
+        rollout = await _with_another(trial, noisy, read)
         if not any(step.is_refused for step in rollout.refusals):
-            found.append([each for each in differences(outcome, refused, mask) if not each.of_time])
+            found.append([each for each in differences(rollout.outcome, refused, mask) if not each.of_time])
     return found
+
+
+async def _with_another(trial: Trial, noisy: Trajectory, call: Call) -> TrajectoryRun:
+    """A run that makes another call in the place of each refused one."""
+    calls = tuple(call if at in noisy.noise else own for at, own in enumerate(noisy.calls))
+    instead = replace(noisy, calls=calls)
+    rollout = TrajectoryRun(trial.gym, Channel(trial.gym.endpoint), instead, CookieHabit.COLLECTING)
+    await rollout.finish()
+    return rollout
 
 
 async def _runs(trial: Trial, trajectories: Iterable[Trajectory]) -> list[Outcome]:
@@ -277,13 +286,9 @@ async def _of_other_tools(trial: Trial, noisy: Trajectory, others: Sequence[Tool
         calls = [wrong, *(call for call in untimely if call.name == tool.name), *islice(bounds, _OTHERS)]
         alone = first_of_each(repr, (call for call in calls if not is_linked(call.arguments)))
         for call in islice(alone.values(), _OTHERS):
-            other = noisy.without_noise()
-            for at in sorted(noisy.noise):
-                other = other.with_noise(at, call)
-            rollout = TrajectoryRun(trial.gym, Channel(trial.gym.endpoint), other, CookieHabit.COLLECTING)
-            outcome = await rollout.finish()
+            rollout = await _with_another(trial, noisy, call)
             if all(step.is_refused for step in rollout.refusals):
-                found.append(outcome)
+                found.append(rollout.outcome)
     return found
 
 
