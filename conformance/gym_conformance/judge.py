@@ -27,7 +27,7 @@ from gym_conformance.trials.property import knowledge_of
 from gym_conformance.trials.trial import Trial
 
 _HINTS = {
-    Fault.HANG: "The handler never returns: a lock, or a place in a pool, that a request before it did not give back, a blocking call on the event loop, or a judge model that does not answer.",
+    Fault.HANG: "The handler never returns: a lock, or a place in a pool, that a request before it did not give back, a blocking call on the event loop, or a judge model that does not answer. Or the server serves one connection at a time, and another one is still open.",
     Fault.BROKEN: "The server closed the connection in the middle of its reply: it crashed or was killed.",
     Fault.UNREACHABLE: "The server process is gone: it crashed, ran out of memory, or was stopped.",
     Fault.OVERSIZED: "The reply is too long: state that grows with each call, or an endless stream.",
