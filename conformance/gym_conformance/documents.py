@@ -189,8 +189,8 @@ def _counted(text: str | bytes) -> tuple[int, int]:
     return values, objects + arrays
 
 
-def parse_json(text: str | bytes, times: int = _REPLIES, bits: int = _BITS) -> Any:
-    """The value of a JSON text, which may be as large as this many replies of a server; an integer may have so many bits.
+def parse_json(text: str | bytes, times: int = _REPLIES) -> Any:
+    """The value of a JSON text, which may be as large as this many replies of a server.
 
     Raises:
         ValueError: it is not JSON, has far too many values, or `flaw` finds a fault.
@@ -202,7 +202,7 @@ def parse_json(text: str | bytes, times: int = _REPLIES, bits: int = _BITS) -> A
     except RecursionError:
         value, found = None, f"nested deeper than {DEEPEST} levels"
     else:
-        found = flaw(value, bits=bits)
+        found = flaw(value)
     if found:
         raise ValueError(found)
     return value
@@ -271,7 +271,7 @@ def too_deep(value: Any) -> bool:
     return True
 
 
-def flaw(value: Any, most: int | None = None, bits: int = _BITS) -> str:
+def flaw(value: Any, most: int | None = None) -> str:
     """Why a value cannot be walked or sent: too deep, circular, a number that is not JSON, or too large; '' if it can."""
     inside: list[tuple[int, Any]] = [(0, value)]
     seen = 0
@@ -290,8 +290,8 @@ def flaw(value: Any, most: int | None = None, bits: int = _BITS) -> str:
             inside += [(depth + 1, inner) for inner in one]
         elif isinstance(one, float) and not math.isfinite(one):
             return f"a number that JSON does not have, or that is out of range ({one})"
-        elif isinstance(one, int) and one.bit_length() > bits:
-            return f"an integer of more than {bits} bits"
+        elif isinstance(one, int) and one.bit_length() > _BITS:
+            return "an integer of more than 308 digits"
     return ""
 
 

@@ -176,7 +176,7 @@ def test_a_number_comes_far_out_of_its_bounds_where_it_has_some_as_another_type_
         [one.calls[at].arguments for at in sorted(one.noise)] for [one] in (pieces.trajectories, dice.trajectories)
     ]
     assert wrong == [
-        [{"pieces": each, "dice": 2} for each in (0, 10**27, -(10**27), 1e308, 10**400, "many", None, 3.5)],
+        [{"pieces": each, "dice": 2} for each in (0, 10**27, -(10**27), 1e308, "many", None, 3.5)],
         [{"pieces": 3, "dice": each} for each in ("many", None, 2.5)],
     ]
 

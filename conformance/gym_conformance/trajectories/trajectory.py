@@ -15,9 +15,6 @@ from gym_schemas import Way, mapped, name_of, scalars
 
 SCHEMA: Final = "gym-conformance/schedule/1"
 
-#: The most bits of an integer in a schedule: some that are sent, such as 10**400, are past all doubles on purpose.
-_BITS: Final = 2048
-
 #: The policy's answer if no other is given; no environment rewards it.
 PLAIN_ANSWER: Final = "Done."
 
@@ -285,7 +282,7 @@ def parse(text: str, path: FilePath) -> tuple[str, Schedule]:
     Raises:
         ValueError: the text is not such a file; the message says why.
     """
-    whole = parse_json(text, bits=_BITS)
+    whole = parse_json(text)
     if not isinstance(whole, dict) or whole.get("schema") != SCHEMA:
         raise ValueError(f"its schema is not {SCHEMA!r}")
     try:
