@@ -101,6 +101,7 @@ def test_a_tool_error_and_a_json_rpc_error_are_results() -> None:
         (lambda number: HttpReply.json({"jsonrpc": "2.0", "id": number, "result": {"content": 5}}), "content"),
         (lambda number: HttpReply.json({"jsonrpc": "2.0", "id": f"{number}0", "result": {}}), "body"),
         (lambda _: HttpReply(200, b"event: ping\n\n", (("content-type", "text/event-stream"),)), "ping"),
+        (lambda _: HttpReply(200, b"data: {\n\n" * 20_000, (("content-type", "text/event-stream"),)), "20,000 of them"),
     ],
 )
 def test_what_the_client_cannot_use_is_said_at_once(answer: Callable[[Any], HttpReply], said: str) -> None:
@@ -110,13 +111,18 @@ def test_what_the_client_cannot_use_is_said_at_once(answer: Callable[[Any], Http
     assert time.monotonic() - started < 10
 
 
-def test_a_result_may_come_as_an_event() -> None:
+@pytest.mark.parametrize("indent", [None, 1], ids=["in one line", "in several"])
+def test_a_result_may_come_as_an_event(indent: int | None) -> None:
+    """Its text may have what other formats take for the end of a line."""
+
     def event(number: Any) -> HttpReply:
-        result = {"jsonrpc": "2.0", "id": number, "result": {"content": [{"type": "text", "text": "seen"}]}}
-        body = f"event: message\ndata: {json.dumps(result)}\n\n".encode()
+        content = [{"type": "text", "text": "se\u2028en\x85"}]
+        result = {"jsonrpc": "2.0", "id": number, "result": {"content": content}}
+        data = json.dumps(result, indent=indent, ensure_ascii=False).replace("\n", "\r\ndata: ")
+        body = f"event: message\r\ndata: {data}\r\n\r\n".encode()
         return HttpReply(200, body, (("content-type", "text/event-stream"),))
 
-    assert call(Answers(event)).text == "seen"
+    assert call(Answers(event)).text == "se\u2028en\x85"
 
 
 def test_a_reply_that_never_comes_is_a_fault() -> None:

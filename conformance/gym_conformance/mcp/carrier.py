@@ -1,6 +1,7 @@
 """Sends the official client's HTTP requests over one of our channels, with its deadlines, limits and record."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final
@@ -16,6 +17,13 @@ _SENT: Final = frozenset({"accept", "content-type", "mcp-protocol-version", "mcp
 
 #: The JSON-RPC error that stands in for a missing answer, so that the client does not wait for one.
 _NO_ANSWER: Final = {"code": -32000, "message": "no usable answer"}
+
+#: The most events of a reply: a client takes seconds for so many that it cannot read, and keeps a report of each.
+_MOST_EVENTS: Final = 10_000
+
+#: Where a line of a stream of events ends, and begins that has data (WHATWG HTML, 9.2.6).
+_LINE_END: Final = re.compile(r"\r\n|\n|\r")
+_EVENT: Final = re.compile(rb"(?:\A|[\r\n])data:")
 
 #: Status, content type, body.
 CarriedReply = tuple[int, str, bytes]
@@ -77,6 +85,8 @@ def expect_usable(reply: Reply, number: Any, method: str) -> None:
     said = f"status {reply.status}, body {reply.text}" if reply.body else f"status {reply.status}, no body"
     if not is_success(reply.status):
         raise NotSpoken(f"a 2xx status to {method}", said, reply)
+    if (count := len(_EVENT.findall(reply.body))) > _MOST_EVENTS:
+        raise NotSpoken(f"no more than {_MOST_EVENTS:,} events in answer to {method}", f"{count:,} of them", reply)
     if number is not None and not any(_answers(message, number) for message in _messages(reply)):
         raise NotSpoken(f"a JSON-RPC answer to {method}", said, reply)
 
@@ -88,13 +98,25 @@ def _answers(message: Any, number: Any) -> bool:
 def _messages(reply: Reply) -> Iterator[Any]:
     """The messages of a reply: its JSON body, or the JSON of each server-sent event."""
     kind = (reply.header("content-type") or "").partition(";")[0].strip().lower()
-    texts = [reply.text] if kind == "application/json" else []
-    if kind == "text/event-stream":
-        texts = [line.removeprefix("data:") for line in reply.text.splitlines() if line.startswith("data:")]
-    for text in texts:
+    if kind not in {"application/json", "text/event-stream"}:
+        return
+    for text in [reply.text] if kind == "application/json" else _events(reply.text):
         with suppress(ValueError):
             if not bulk(text):
                 yield parse_json(text)
+
+
+def _events(text: str) -> Iterator[str]:
+    """The data of each event of a stream, which may have several lines; JSON may have Unicode's line separators within."""
+    data: list[str] = []
+    for line in _LINE_END.split(text):
+        if line.startswith("data:"):
+            data.append(line.removeprefix("data:"))
+        elif not line and data:
+            yield "\n".join(data)
+            data = []
+    if data:
+        yield "\n".join(data)
 
 
 def _instead(number: Any) -> CarriedReply:
