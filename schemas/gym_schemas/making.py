@@ -383,7 +383,7 @@ class Maker:
         def make() -> list[Json]:
             made: list[Json] = []
             weight = 0
-            seen: set[str] = set()
+            seen = _Seen() if distinct else None
             size = self.choices.count(low, high)
             free = list(range(size))
             placed = {free.pop(self.choices.pick(range(len(free)))): one for one in wanted}
@@ -393,7 +393,7 @@ class Maker:
                     value = self.at(index, placed[index])
                 else:
                     item = view.prefix_items[index] if index < len(view.prefix_items) else view.items
-                    value = self._item(index, item, seen if distinct else None) if known else ABSENT
+                    value = self._item(index, item, seen) if known else ABSENT
                     known = value is not ABSENT
                 if value is not ABSENT:
                     weight += _light(value, _HEAVIEST - weight)
@@ -417,16 +417,18 @@ class Maker:
         except NoValue:
             return False
 
-    def _item(self, index: int, node: CanonicalSchema | None, seen: set[str] | None) -> Json:
+    def _item(self, index: int, node: CanonicalSchema | None, seen: "_Seen | None") -> Json:
         """One item; if all must differ, one that was not seen before, or `ABSENT` if none is known."""
         value = self.at(index, node)
         if seen is None:
             return value
-        for more in count() if node is not None else range(MOST_ITEMS):
-            if identity(value) not in seen:
-                seen.add(identity(value))
+        first = seen.counted.get(node, 0)  # what was counted before is among those seen
+        for more in count(first) if node is not None else range(first, MOST_ITEMS):
+            if identity(value) not in seen.names:
+                seen.names.add(identity(value))
+                seen.counted[node] = more
                 return value
-            if more > len(seen) + _STEPS:
+            if more > len(seen.names) + _STEPS:
                 break
             # random choices repeat; counting does not
             value = more
@@ -493,6 +495,14 @@ class Maker:
         known = self._mined.get(name, ())
         admitted = [value for value in known if node is None or fits(node, value)] if known else []
         return clone(self.choices.pick(admitted)) if admitted and self.choices.whole(0, 3) else self.at(name, node)
+
+
+@dataclass
+class _Seen:
+    """The items of an array whose items all differ, and how far was counted in search of more, by what they must be."""
+
+    names: set[str] = field(default_factory=set)
+    counted: dict[CanonicalSchema | None, int] = field(default_factory=dict)
 
 
 @dataclass
