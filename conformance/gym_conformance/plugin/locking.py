@@ -5,7 +5,7 @@ from pathlib import Path
 from gym_conformance.documents import read_text, write_whole
 from gym_conformance.drift.lock import BadLock, Lock, parse_lock
 from gym_conformance.option_readers import BadOption
-from gym_conformance.printable import counted
+from gym_conformance.printable import counted, printable
 
 
 def load_lock(path: Path | None) -> Lock | None:
@@ -39,4 +39,4 @@ def write_lock(path: Path, lock: Lock) -> str:
         if lock.server is None
         else f"{len(lock.server)} of the server"
     )
-    return f"{path} was written: {rows}, {server}."
+    return f"{printable(str(path), None)} was written: {rows}, {server}."

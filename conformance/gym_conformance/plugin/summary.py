@@ -11,7 +11,7 @@ from gym_conformance.contract.openapi import phrase
 from gym_conformance.findings import NOT_SELECTED, Finding, LoadLevel, Verdict
 from gym_conformance.grouping import first_of_each, grouped
 from gym_conformance.options import Options
-from gym_conformance.printable import counted
+from gym_conformance.printable import counted, printable
 from gym_conformance.reports.changes import MENDED, NEW, Changes, compare
 from gym_conformance.reports.endpoint_latency import Latency
 from gym_conformance.reports.finding_groups import alike
@@ -192,10 +192,11 @@ def write_baseline_end(terminal: Any, tallies: Collection[Tally]) -> None:
             terminal.write_line(f"stale: {stale}", red=True)
     new = next(iter(tallies)).options.baseline_write
     if new and new.exists() and not any(tally.own_fault for tally in tallies):
+        name = printable(str(new), None)
         if any(tally.breaking for tally in tallies):
-            terminal.write_line(f"{new} was written; fill in each reason, then give it as --gym-baseline.")
+            terminal.write_line(f"{name} was written; fill in each reason, then give it as --gym-baseline.")
         else:
-            terminal.write_line(f"{new} was written without an entry: nothing fails the run.")
+            terminal.write_line(f"{name} was written without an entry: nothing fails the run.")
 
 
 def write_changes(terminal: Any, changes: Changes, server: str = "") -> None:
