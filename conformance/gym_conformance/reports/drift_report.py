@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from difflib import unified_diff
+from itertools import takewhile
 from typing import Any, Final
 
 from gym_conformance.probes.drift_row import DriftRow
@@ -20,8 +21,11 @@ SCHEMA: Final = "gym-conformance/drift/1"
 #: The JSON format for several servers.
 FLEET_SCHEMA: Final = "gym-conformance-fleet/drift/1"
 
-#: The most lines of a diff between two schemas.
-_LINES: Final = 80
+#: The most lines of a diff between two schemas, and how many of them come before the first difference.
+_LINES, _BEFORE = 80, 20
+
+#: Lines of each schema that are compared from their first difference on: all may take minutes.
+_COMPARED: Final = 4_000
 
 
 def json_drift(report: Report) -> str:
@@ -106,8 +110,12 @@ def _row(row: DriftRow) -> str:
 
 def _difference(row: DriftRow) -> list[str]:
     """A diff of the schemas: what rows declare (-), and what the server accepts (+)."""
-    lines = list(unified_diff(_lines(row.declared), _lines(row.served), *row.sides, lineterm="", n=_LINES))
-    more = [f"… {len(lines) - _LINES:,} more lines"] if len(lines) > _LINES else []
+    declared, served = _lines(row.declared), _lines(row.served)
+    same = sum(1 for _ in takewhile(lambda both: both[0] == both[1], zip(declared, served, strict=False)))
+    near = slice(max(0, same - _BEFORE), same + _COMPARED)
+    lines = list(unified_diff(declared[near], served[near], *row.sides, lineterm="", n=_LINES))
+    over = "over " if max(len(declared), len(served)) > near.stop else ""
+    more = [f"… {over}{len(lines) - _LINES:,} more lines"] if len(lines) > _LINES else []
     return [shown(line, 200) for line in lines[:_LINES]] + more
 
 
