@@ -1,6 +1,7 @@
 """Twins whose reward is for something else than the right answer, and a quiz that they are made from."""
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,7 +13,7 @@ from gym_mocks.reference import DATA, ROLLOUTS, ReferenceServer
 from gym_mocks.resources import ResourcesServer, Score, TaskRow, last_text
 from gym_mocks.wire import HttpReply, HttpRequest
 from gym_mocks.wire.client import ASGIApp
-from tests.twins.twin import Json, Twin, twin
+from tests.twins.twin import Json, Twin, dataset, lines, twin
 
 #: What is asked, and the answer.
 CAPITALS = {
@@ -164,6 +165,16 @@ class FindsAfterCalls(ReferenceServer):
         return Score.summed({"stock": done, "answer": 0.5 * right})
 
 
+class TakesFirstAfterCalls(ReferenceServer):
+    """Reads the first number that the policy says after its calls, though another may come after it."""
+
+    async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
+        score = await super().score(session_id, row, response)
+        first = re.search(r"[0-9]+", last_text(response["output"]) if response["output"] else "")
+        right = first is not None and int(first[0]) == row.model_dump()["expected_answer"]
+        return Score.summed({"stock": score.components["stock"], "answer": 0.5 * right})
+
+
 class WritesFullMarks(Quiz):
     """Has a text for the reward of a right answer, and for no other."""
 
@@ -175,6 +186,12 @@ class WritesFullMarks(Quiz):
             reply,
             body=reply.body.replace(b'"reward":1.0', b'"reward":"1.0"').replace(b'"reward": 1.0', b'"reward": "1.0"'),
         )
+
+
+def all_rows() -> Dataset:
+    """All of the reference's rows: of two alone, no other two have wrong answers."""
+    rows = tuple(Row(row, Source(DATA, at)) for at, row in enumerate(lines(DATA), 1))
+    return replace(dataset(), rows=rows, read=len(rows))
 
 
 def ignores_row(_: Json, words: str) -> float:
@@ -196,6 +213,7 @@ TWINS: tuple[Twin, ...] = (
     twin("finds the answer in the reasoning", "calibration-pressed", lambda: ReadsReasoning(fair), data=quizzed()),
     twin("reads the first message", "calibration-pressed", lambda: ReadsTheFirstMessage(fair), data=quizzed()),
     twin("finds the answer anywhere after calls", "calibration-pressed", FindsAfterCalls),
+    twin("takes the first number after calls", "calibration-pressed", TakesFirstAfterCalls, data=all_rows()),
     twin("reads to the letter", "calibration-strict", quiz(to_the_letter), data=quizzed()),
     twin("reads the last words alone", "calibration-deeds", Believes),
     twin("refuses right answers", "calibration-gold", quiz(refuses_two), data=quizzed(refuses_two)),

@@ -105,6 +105,14 @@ def probes(scores: RowScores, template: Template | None, rows: Sequence[RowScore
     yield from (Probe(Question.EITHER, *form) for form in other_order(scores.answer))
 
 
+def said_otherwise(scores: RowScores, template: TextTemplate, rows: Sequence[RowScores]) -> Iterator[Probe]:
+    """The row's calls with what may replace the right text in its last message."""
+    right = template.placeholder.text(scores.row.data)
+    for probe in _of_text(template, right, scores, rows) if right else ():
+        if scores.answer and [item.get("type") for item in probe.answer.items] == ["message"]:
+            yield probe._replace(answer=scores.answer.saying(probe.answer.words))
+
+
 def with_other_words(own: GivenAnswer | None, rows: Sequence[RowScores]) -> list[GivenAnswer]:
     """The row's calls with other rows' last messages; none if it has no such message.
 

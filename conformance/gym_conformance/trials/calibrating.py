@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -21,9 +21,11 @@ from gym_conformance.calibration.answer_templates import (
 from gym_conformance.calibration.given_answer import GivenAnswer
 from gym_conformance.calibration.handed_in import (
     NOTHING,
+    Probe,
     floors,
     in_their_midst,
     probes,
+    said_otherwise,
     with_other_words,
     wrong_answers,
 )
@@ -69,8 +71,9 @@ _SAMPLES, _TEMPLATES, _TESTS, _TRUSTED = 8, 32, 6, 2
 #: The least that is surely no part of a reward, where nobody recorded what the most is.
 _WHOLE: Final = 1.0
 
-#: Rows that probes are made of.
+#: Rows that probes are made of, and of these the ones whose last words are replaced after their calls.
 _PROBED: Final = 8
+_WORDED: Final = 4
 
 #: Other rows whose answers are tried in a row.
 _OTHERS: Final = 2
@@ -202,8 +205,13 @@ class Calibrating:
         self, scores: RowScores, template: Template | None, rows: Sequence[RowScores], words: Sequence[Attempt]
     ) -> RowScores:
         """The same row with what each probe that can be made of it earns, beside these of its last words."""
+        attempts = await self._attempts(scores, probes(scores, template, rows))
+        return replace(scores, attempts=(*attempts, *words))
+
+    async def _attempts(self, scores: RowScores, made: Iterable[Probe]) -> list[Attempt]:
+        """What these probes earn in a row, but for those whose control earns as much."""
         attempts = []
-        for question, name, answer, control in probes(scores, template, rows):
+        for question, name, answer, control in made:
             match question:
                 case Question.FAIR:
                     score = (await self.scoring.gold(scores.row, answer, scores.top)).gold
@@ -214,7 +222,7 @@ class Calibrating:
             paid = control and score.reaches(scores.bar) and await self.scoring.steady(scores, control)
             if not paid or not paid.reaches(scores.bar):
                 attempts.append(Attempt(question, name, score))
-        return replace(scores, attempts=(*attempts, *words))
+        return attempts
 
     async def _last_words(self, scores: RowScores, rows: Sequence[RowScores]) -> list[AnswerScore]:
         """What a row's calls earn with other rows' last words."""
@@ -225,13 +233,15 @@ class Calibrating:
     ) -> list[list[Attempt]]:
         """What rows' calls earn with others' last words, and, where all of these earn less, with their own amidst such.
 
-        Words such as "Done.", in the place of which others earn as much, are no answer, and take none back.
+        Words such as "Done.", in the place of which others earn as much, are no answer, and take none back. Where the row has
+        the answer that is in the others, what may replace it there is tried as in an answer without calls.
         """
         telling = [
             scores
             for scores, earned in zip(rows, others, strict=True)
             if earned and all(each.reward is not None and not each.reaches(scores.bar) for each in earned)
         ]
+        template = await self._in_words(telling)
         found = []
         for scores, earned in zip(rows, others, strict=True):
             attempts = [
@@ -240,8 +250,25 @@ class Calibrating:
             if scores in telling and (midst := in_their_midst(scores.answer, telling)):
                 score = await self.scoring.steady(scores, midst)
                 attempts.append(Attempt(Question.PRESSED, "several rows' last words, its own in the middle", score))
+            if scores in telling[:_WORDED] and template:
+                attempts += await self._attempts(scores, said_otherwise(scores, template, telling))
             found.append(attempts)
         return found
+
+    async def _in_words(self, rows: Sequence[RowScores]) -> TextTemplate | None:
+        """The form of last messages that, after each row's calls, earns what its own does; None if there is none."""
+        samples = [Sample(scores.row.data, (), scores.answer.words) for scores in rows if scores.answer]
+        for template in (candidate.template for candidate in learn(samples)[:_TEMPLATES]):
+            if not isinstance(template, TextTemplate) or not template.names_gold:
+                continue
+            filled = [(one, template.fill(one.row.data)) for one in rows]
+            said = [(one, one.answer.saying(text.words)) for one, text in filled if one.answer and text]
+            scores = await asyncio.gather(*(self.scoring.score(one.row, answer) for one, answer in said))
+            if len(scores) >= _TRUSTED and all(
+                each.reaches(one.bar) for (one, _), each in zip(said, scores, strict=True)
+            ):
+                return template
+        return None
 
     def _own(self, row: Row, template: Template | None, top: float) -> GivenAnswer | None:
         """A row's own answer: as the template has it, or, where calls are made, as it was recorded where there is no template.

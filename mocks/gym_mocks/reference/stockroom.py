@@ -115,8 +115,8 @@ def list_stock(state: Stock, category: Category | None) -> dict[str, list[StockL
 def verify(state: Stock, row: StockRow, response: dict[str, Any]) -> Score:
     """Half for the stock as it should be, half for the right number from a policy that has looked it up."""
     stocked = state.pieces == _counted(row.expected_stock)
-    numbers = re.findall(r"-?\d{1,9}", last_text(response["output"]))
-    answered = state.reads > 0 and numbers[-1:] == [str(row.expected_answer)]
+    numbers = re.findall(r"-?\d{1,9}(?:\.\d{1,9})?", last_text(response["output"]))
+    answered = state.reads > 0 and [float(number) for number in numbers[-1:]] == [row.expected_answer]
     return Score.summed({"stock": 0.5 * stocked, "answer": 0.5 * answered})
 
 
