@@ -123,7 +123,10 @@ class _Expansion:
         return number
 
     def cases(self, node: Schema) -> int:
-        """Approximately how many cases a node distinguishes: alternatives add up, conjunctions multiply."""
+        """Approximately how many cases a node distinguishes: alternatives add up, conjunctions multiply.
+
+        Each value that a `not` excludes is one: where that is negated once more, the work grows with the cube of them.
+        """
         if not isinstance(node, dict):
             return 1
         number = 2 if "if" in node else 1
@@ -142,4 +145,6 @@ class _Expansion:
             number *= 1 + self.cases(inner)
         for names in node.get("dependentRequired", {}).values():
             number *= 1 + len(names)
-        return min(number * self.cases(node.get("not")), 10**9)
+        negated = node.get("not")
+        excluded = len(negated.get("enum", ())) if isinstance(negated, dict) else 0
+        return min(number * max(self.cases(negated), excluded), 10**9)

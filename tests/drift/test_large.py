@@ -114,6 +114,12 @@ def test_thousands_of_numbers_in_one_enum(served: dict[str, Any]) -> None:
     assert not [drift for drift in found if drift.certainty is Certainty.SHOWN]
 
 
+def test_thousands_of_excluded_values_that_are_excluded_once_more() -> None:
+    """The canonical form of 500 takes nine seconds, in one step that nothing ends."""
+    many = {"type": "object", "properties": {"b": {"not": {"enum": [*range(5_000)]}}}, "required": ["c"]}
+    assert compared(of("a", a={"oneOf": [many, {}]}), {"a": of("a", a=STRING)})
+
+
 def test_a_schema_that_combines_itself_is_gone_through_once() -> None:
     again = {"$ref": "#/$defs/again"}
     itself = {"anyOf": [again, {"allOf": [again]}], "properties": {"next": again}}
