@@ -1,5 +1,6 @@
-"""A day that is written as days are and does not exist, and a place between two cells."""
+"""A day that is written as days are and does not exist, a place between two cells, letters and folders that a tool cannot write."""
 
+from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
@@ -8,8 +9,10 @@ import pytest
 from gym_conformance.contract.dataset_rows import Row, Source
 from gym_conformance.dataset import Dataset
 from gym_mocks.resources import ResourcesServer
+from gym_mocks.wire import HttpRefusal
 from tests.twins.judging import judge, telling
-from tests.twins.twin import rollout_of
+from tests.twins.twin import Turn, recorded_in_each, rollout_of
+from tests.twins.unrecorded import rows_of
 
 
 @pytest.mark.parametrize("careless", [False, True])
@@ -48,3 +51,35 @@ def test_a_place_between_two_cells_that_crashes_a_tool_is_told(careless: bool) -
     rollout = rollout_of(row, ("cell", {"column": 1}, {"cell": "flag"}))
     findings = judge(server, Dataset((row,), (rollout,), 1), checks={"calls-invalid"})
     assert telling(findings) == ({"calls-invalid"} if careless else set())
+
+
+@pytest.mark.parametrize("careless", ["", "letters", "folders"])
+def test_letters_and_folders_that_crash_a_tool_are_told(careless: str) -> None:
+    @dataclass
+    class Files:
+        names: dict[str, bytes] = field(default_factory=lambda: {"a.txt": b"one"})
+
+    def write_file(state: Files, name: str, text: str) -> dict[str, int]:
+        """Write a file."""
+        state.names[name] = text.encode("latin-1" if careless == "letters" else "utf-8", "surrogatepass")
+        return {"files": len(state.names)}
+
+    def rename_file(state: Files, source: str, target: str) -> dict[str, int]:
+        """Rename a file."""
+        if source not in state.names:
+            raise HttpRefusal(404, "no such file")
+        if careless == "folders" and "/" in target:
+            raise FileNotFoundError(target)
+        state.names[target] = state.names.pop(source)
+        return {"files": len(state.names)}
+
+    server = ResourcesServer("files", tools=[write_file, rename_file], verify=lambda: 0.0, state=Files)
+    calls: list[Turn] = [
+        ("write_file", {"name": "b.txt", "text": "two"}, {"files": 2}),
+        ("rename_file", {"source": "a.txt", "target": "c.txt"}, {"files": 2}),
+    ]
+    checks = ("calls-valid", "calls-invalid")
+    findings = judge(server, recorded_in_each(rows_of(server), *calls), checks=checks)
+    told = {"": set(), "letters": set(checks), "folders": {"calls-invalid"}}
+    assert telling(findings) >= told[careless]
+    assert careless or not telling(findings)

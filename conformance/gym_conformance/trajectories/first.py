@@ -14,7 +14,11 @@ from gym_conformance.grouping import each_kind_first, first_of_each, grouped, ro
 from gym_conformance.trajectories.crossing import crossed, last_of_others, with_crossed
 from gym_conformance.trajectories.damage import damaged
 from gym_conformance.trajectories.generate import Knowledge, crowded_by, is_read, reads_in, references, writes_in
-from gym_conformance.trajectories.other_values import with_other_members, with_other_numbers
+from gym_conformance.trajectories.other_values import (
+    with_letters_beyond_ascii,
+    with_other_members,
+    with_other_numbers,
+)
 from gym_conformance.trajectories.renaming import names_in, new_names, renamed
 from gym_conformance.trajectories.trajectory import (
     PLAIN_ANSWER,
@@ -69,6 +73,9 @@ _WRITING, _EXCHANGED = 3, 2
 
 #: Reads repeated at the end.
 _AGAIN = 3
+
+#: The end of a file's name.
+_FILE = re.compile(r"\w\.[^\W\d]\w{0,4}\Z")
 
 #: A name that no environment knows, and how far from a known number one hardly is.
 _UNKNOWN_NAME, _FURTHER_ON = "Qzxvwkj", 97
@@ -135,8 +142,8 @@ def with_bounds(knowledge: Knowledge) -> list[Schedule]:
     """Known trajectories of many rows, and each tool's boundary values and known arguments, each in its own session.
 
     A call that is known to mean something is varied in place, one argument at a time; other calls are made up whole.
-    The values of a rollout are combined, so that combinations it never tried hit what is full or taken, and calls without
-    arguments are repeated.
+    The values of a rollout are combined, so that combinations it never tried hit what is full or taken, calls without
+    arguments are repeated, and texts have letters beyond ASCII.
     """
     tools: dict[str, tuple[Row, Tool]] = {}
     for row in knowledge.rows:
@@ -151,7 +158,8 @@ def with_bounds(knowledge: Knowledge) -> list[Schedule]:
         found += [Trajectory(row, calls), Trajectory(row, known_calls), *_varied(knowledge, tool)]
     whole_ones = known(knowledge)[:_WHOLE]
     mixed = (each for one in whole_ones[:_MIXED] for each in with_crossed(one))
-    first = (*knowledge.crashing, *whole_ones, *mixed, *_to_the_end(whole_ones))
+    foreign = map(with_letters_beyond_ascii, whole_ones)
+    first = (*knowledge.crashing, *whole_ones, *mixed, *_to_the_end(whole_ones), *foreign)
     return [Schedule((each,)) for each in (*first, *found) if each.calls]
 
 
@@ -310,7 +318,7 @@ def _with_strange_names(trajectory: Trajectory, seen: set[tuple[str, str, bool]]
     What is in `seen`, by tool, argument and whether it is a path, is left out, because another trajectory has tried it.
 
     Then the trajectory up to that call, with all of these in its place, because the call itself could hide a side
-    effect such as a flag. Reads are repeated at the end.
+    effect such as a flag, or take away what they are about. Reads are repeated at the end.
     """
     reads, bare = reads_in(trajectory.calls)[-_AGAIN:], bare_reads(trajectory.row)[:_AGAIN]
     for at, call in reversed(list(enumerate(trajectory.calls))):
@@ -321,7 +329,7 @@ def _with_strange_names(trajectory: Trajectory, seen: set[tuple[str, str, bool]]
                 several.append(Call(call.name, strange))
                 yield reading_again(trajectory).with_noise(at + 1, several[-1])
                 seen.add(key)
-        if several and (reads or bare):
+        if several:
             before = trajectory.chosen([*range(at), *reads])
             yield replace(before, calls=(*before.calls, *bare)).with_noise(at, *several)
 
@@ -351,13 +359,13 @@ def reading_again(trajectory: Trajectory) -> Trajectory:
 
 
 def _unknown(value: str | int) -> str | int:
-    """A name or number that nobody knows; for a path, one in a folder that does not exist, so that earlier checks pass.
+    """A name or number that nobody knows; for a path or a file, one in a folder that does not exist, so that earlier checks pass.
 
     The number is not far from the known one, which may say how long to wait.
     """
     if isinstance(value, int):
         return value + _FURTHER_ON
-    return f"{_UNKNOWN_NAME}/{value.rpartition('/')[2]}" if "/" in value else _UNKNOWN_NAME
+    return f"{_UNKNOWN_NAME}/{value.rpartition('/')[2]}" if "/" in value or _FILE.search(value) else _UNKNOWN_NAME
 
 
 def _always(other: Any) -> Callable[[Any], Any]:
