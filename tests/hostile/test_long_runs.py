@@ -10,7 +10,7 @@ import pytest
 from gym_conformance.launch.env import find_envs, written
 from gym_conformance.launch.reasons import missing_credentials
 from gym_conformance.redaction import Secrets
-from gym_conformance.trajectories.damage import cut_within, odd_at_the_end
+from gym_conformance.trajectories.damage import cut_within, made_odd
 from gym_mocks.policy.shown_forms import shown_object
 
 #: Seconds of CPU time: each takes some milliseconds, or else minutes.
@@ -29,7 +29,7 @@ def missing_in(message: str) -> None:
     ("read", "text"),
     [
         pytest.param(SECRETS.redact, "\\" * LONG, id="secrets: backslashes"),
-        pytest.param(odd_at_the_end, "a" * LONG + " b", id="last word: letters"),
+        pytest.param(made_odd, "a" * LONG + " b", id="last word: letters"),
         pytest.param(cut_within, "a" + " " * LONG + "b", id="ending: spaces"),
         pytest.param(cut_within, "a" + "*" * LONG + "b", id="ending: signs"),
         pytest.param(missing_in, "a" * LONG, id="credentials: letters"),

@@ -75,7 +75,8 @@ UNSEEN = {
     },
     "answers that no case gives: each is written by hand": {
         *("an answer of which two words are left crashes verify", "many words cost what no component says"),
-        *("a digit that is no number crashes verify", "an answer in many brackets crashes verify"),
+        *("a digit that is no number crashes verify", "an answer of zero crashes verify"),
+        "an answer in many brackets crashes verify",
         "believes that it is solved",
     },
     "requests without a session: each case is one rollout": {"verify needs a cookie", "verify needs a known session"},

@@ -102,6 +102,12 @@ def last_digits(output: Items) -> object:
     return int(answer) if answer.isdigit() and len(answer) < 20 else None
 
 
+def share_of_answer(output: Items) -> object:
+    """How far off the right number is, measured by the answer."""
+    answer = said(output).rstrip(".").rpartition(" ")[2]
+    return 7 / int(answer) if answer.isascii() and answer.isdigit() and len(answer) < 20 else None
+
+
 def nested(text: str) -> int:
     """How deep brackets stand within each other, by a parser that calls itself."""
     return 1 + nested(text[1:-1]) if text[:1] == "(" and text[-1:] == ")" else 0
@@ -317,6 +323,7 @@ TWINS: tuple[Twin, ...] = (
     twin("brackets that are never closed crash verify", "verify-degenerate", scorer(answer_as_json)),
     twin("an answer of which two words are left crashes verify", "verify-unfinished", scorer(third_word)),
     twin("a digit that is no number crashes verify", "verify-unfinished", scorer(last_digits)),
+    twin("an answer of zero crashes verify", "verify-unfinished", scorer(share_of_answer)),
     twin("an answer in many brackets crashes verify", "verify-unfinished", scorer(depth_of_answer)),
     twin("malformed arguments crash verify", "verify-malformed-calls", scorer(parsed_arguments)),
     twin("several malformed calls crash verify", "verify-malformed-calls", scorer(many_arguments)),

@@ -11,7 +11,7 @@ from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.grouping import round_robin
 from gym_conformance.session.channel import Channel, PathHangs
 from gym_conformance.session.server_fault import ServerFault
-from gym_conformance.trajectories.damage import cut_off, cut_within, odd_at_the_end, with_other_types
+from gym_conformance.trajectories.damage import cut_off, cut_within, made_odd, with_other_types
 from gym_conformance.trajectories.execute import beside, run
 from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Trajectory
@@ -42,7 +42,7 @@ async def verify_unfinished(trial: Trial, _: object) -> None:
     """Verifies answers to rows, cut off after each of their last words and punctuation marks, and a few texts that any parser takes for incomplete.
 
     The cut answers are also tried with the ending of the whole one, such as a code fence or a bracket, and whole ones
-    with `²` or with 3,000 brackets within each other in place of the last word, and with null, an empty list or a value of
+    with `²` or with 3,000 brackets within each other in place of the last word, with zeros for all numbers, and with null, an empty list or a value of
     another type in their JSON object. A few texts are long and never close what they open; these must be answered in time.
 
     The answers are recorded ones, or what the rows say about theirs. Each must be scored with 200 and a finite number,
@@ -85,9 +85,5 @@ def _unfinished(knowledge: Knowledge) -> tuple[dict[Row, str], list[tuple[Row, s
     """Answers of rows, no two of one form, and each of them made odd and cut off, one of each in turn."""
     forms = {re.sub(r"\w+", "", texts[0]): (row, texts[0]) for row, texts in knowledge.answers.items() if texts}
     whole = dict(forms.values())
-    ways = (
-        [(row, cut) for cut in way(text)]
-        for row, text in whole.items()
-        for way in (odd_at_the_end, cut_off, cut_within)
-    )
+    ways = ([(row, cut) for cut in way(text)] for row, text in whole.items() for way in (made_odd, cut_off, cut_within))
     return whole, list(round_robin(ways))

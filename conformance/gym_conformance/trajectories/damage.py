@@ -44,6 +44,7 @@ _ODD: Final = ("\u00b2", _DEEP, "[" * 3_000 + "1" + "]" * 3_000)
 _OTHERS: Final[tuple[Any, ...]] = (None, [], "many", 7)
 _PLACES, _MANY = 12, 1_000
 
+_NUMBER: Final = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
 _LETTERS: Final = re.compile(r"[A-Za-z]+|\d+")
 
 
@@ -73,10 +74,11 @@ def cut_within(text: str) -> list[str]:
     return [cut + ending[0] for cut in cut_off(text[: ending.start()])] if ending else []
 
 
-def odd_at_the_end(text: str) -> list[str]:
-    """The text with something odd in place of its last number or word."""
-    last = _LAST_WORD.search(text)
-    return [text[: last.start()] + odd + text[last.end() :] for odd in _ODD] if last else []
+def made_odd(text: str) -> list[str]:
+    """The text with zero in place of each number, by which nothing can be divided, and with something odd in place of its last number or word."""
+    last, zeros = _LAST_WORD.search(text), _NUMBER.sub("0", text)
+    odd = [text[: last.start()] + odd + text[last.end() :] for odd in _ODD] if last else []
+    return [*([zeros] if zeros != text else []), *odd]
 
 
 def with_other_types(text: str) -> list[str]:
