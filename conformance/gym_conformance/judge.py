@@ -19,6 +19,7 @@ from gym_conformance.session.curl import curl_script
 from gym_conformance.session.exchange import Exchange, Request
 from gym_conformance.session.server_fault import Fault, NotSent, ServerFault
 from gym_conformance.trajectories.execute import FEW, beside
+from gym_conformance.trajectories.learn import BRIEF
 from gym_conformance.trajectories.trajectory import Schedule, dump
 from gym_conformance.trials.bench import Bench
 from gym_conformance.trials.check import Check, Level, Need
@@ -45,9 +46,6 @@ _SLOW = 0.3
 
 #: Gentle checks run concurrently if there are at least this many, counting those that have something to wait for.
 _SEVERAL = 4
-
-#: Seconds that a session takes, up to which they run concurrently even where the server computes: what waits costs less so.
-_BRIEF = 0.1
 
 
 def _passes(finding: Finding) -> bool:
@@ -125,16 +123,17 @@ class Judge:
         gentle = [check for check in gentle if not await self._unmet(check)]
         waiting = [check for check in waiting if not await self._unmet(check)]
         with self.gym.endpoint.forgiving():
-            waits = asyncio.gather(*map(self._waits_gently, waiting))
-            passed = await beside(partial(self._passes_gently, check) for check in gentle)
-            await waits
+            passed, _ = await asyncio.gather(
+                beside(partial(self._passes_gently, check) for check in gentle),
+                beside(partial(self._waits_gently, check) for check in waiting),
+            )
         return {check.id: findings for check, findings in zip(gentle, passed, strict=True) if findings}
 
     async def _is_worth_it(self) -> bool:
-        """Whether sessions are brief, or take long, and many at once take no longer."""
+        """Whether sessions are brief, so that at least what waits does not wait alone, or many at once take no longer."""
         with suppress(ServerFault, NotSent), self.gym.endpoint.forgiving():
             known = await knowledge_of(Trial(self.bench))
-            return known.at_once > 1 or known.session_seconds + known.call_seconds <= _BRIEF
+            return known.at_once > 1 or known.session_seconds + known.call_seconds <= BRIEF
         return False
 
     async def _waits_gently(self, check: Check) -> None:

@@ -44,7 +44,7 @@ _BARE = 3
 _HANDED_IN = 3
 
 #: If a session takes more seconds than the first, it is found out how many may run concurrently, and no more than these.
-_BRIEF, _MANY = 0.1, 16
+BRIEF, _MANY = 0.1, 16
 
 #: The server waits rather than computes if so many take at most this many times as long as one, two at most this share of
 #: twice as long, and twice as many no longer than this many times what half of them took.
@@ -132,7 +132,7 @@ async def _with_pace(gym: Gym, knowledge: Knowledge) -> Knowledge:
     begun = next((one.chosen([0]) for one in knowledge.known_trajectories if one.calls), bare)
     session = sum([await _seconds(gym, [bare]) for _ in range(_BARE)]) / _BARE
     whole = session if begun is bare else await _seconds(gym, [begun])
-    at_once = await concurrency(gym, begun, whole) if whole > _BRIEF else 1
+    at_once = await concurrency(gym, begun, whole) if whole > BRIEF else 1
     return replace(
         knowledge,
         session_seconds=session,
