@@ -233,8 +233,8 @@ class Calibrating:
     ) -> list[list[Attempt]]:
         """What rows' calls earn with others' last words, and, where all of these earn less, with their own amidst such.
 
-        Words such as "Done.", in the place of which others earn as much, are no answer, and take none back. Where the row has
-        the answer that is in the others, what may replace it there is tried as in an answer without calls.
+        Words such as "Done.", in the place of which others earn as much, are no answer, and take none back. Where a field of
+        each row holds what its last words say, what may replace that is tried as in an answer without calls.
         """
         telling = [
             scores
@@ -259,6 +259,8 @@ class Calibrating:
         """The form of last messages that, after each row's calls, earns what its own does; None if there is none."""
         samples = [Sample(scores.row.data, (), scores.answer.words) for scores in rows if scores.answer]
         for template in (candidate.template for candidate in learn(samples)[:_TEMPLATES]):
+            if self.scoring.is_over:
+                break
             if not isinstance(template, TextTemplate) or not template.names_gold:
                 continue
             filled = [(one, template.fill(one.row.data)) for one in rows]
