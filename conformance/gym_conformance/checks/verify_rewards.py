@@ -196,9 +196,10 @@ async def verify_floor(trial: Trial, row: Row) -> None:
     """Verifies an empty output and a message that does nothing, and compares them with the best reward recorded for the row.
 
     Not applicable if no recorded rollout of the row earned more than 0, or if doing nothing is the right answer: the
-    best rollout makes no calls either, or only reads, or says nothing where there are no tools, and in a row whose best
-    rollout does more, doing nothing earns less. Nor if it may have failed: a rollout of another row earned more, and there doing nothing earns less. If rewards
-    are relative to a group, the best rollout is scored anew in the same group.
+    best rollout makes no calls either, or only reads, or says nothing where there are no tools, and in a row whose
+    best rollout does more, doing nothing earns less. Nor if it may have failed: a rollout of another row earned more,
+    and there doing nothing earns less. If rewards are relative to a group, the best rollout is scored anew in the
+    same group.
 
     Our inference: a reward for no work teaches none.
     """
