@@ -129,6 +129,71 @@ class BeginsAnywhere(Counting):
         return f"{super().reset(session_id, row)}, game {next(self.starts)}"
 
 
+class Offering(Counting):
+    """Its episodes can be closed, and a step that is sent again is known by its name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.handlers["POST", "/close"] = self._close
+        self.answers: dict[tuple[str, str], HttpReply] = {}
+
+    def name(self, body: Json) -> str:
+        """What a step is known by."""
+        return str(body.get("_ng_step_request_id", token_hex()))
+
+    def close(self, session_id: str) -> None:
+        """End the episode, if there is one."""
+        self.steps.pop(session_id, None)
+
+    async def _reset(self, request: HttpRequest) -> HttpReply:
+        said = self.reset(request.session_id, json.loads(request.body))
+        offered = {"supports_explicit_close": True, "supports_step_idempotency": True}
+        return HttpReply.json({"observation": said, "info": offered})
+
+    async def _step(self, request: HttpRequest) -> HttpReply:
+        known = (request.session_id, self.name(json.loads(request.body)))
+        if known not in self.answers:
+            self.answers[known] = await super()._step(request)
+        return self.answers[known]
+
+    async def _close(self, request: HttpRequest) -> HttpReply:
+        self.close(request.session_id)
+        return HttpReply.json({})
+
+
+class ClosesOnce(Offering):
+    def close(self, session_id: str) -> None:
+        del self.steps[session_id]
+
+
+class PlaysItAgain(Offering):
+    def name(self, body: Json) -> str:
+        del body
+        return token_hex()
+
+
+class RemembersTheBest(Counting):
+    """What the best episode of all has earned is said where the next one begins."""
+
+    best = 0
+
+    def reset(self, session_id: str, row: Json) -> Any:
+        return f"{super().reset(session_id, row)}, the best so far: {self.best}"
+
+    def step(self, session_id: str, output: list[Json]) -> Json:
+        answer = super().step(session_id, output)
+        self.best = max(self.best, self.steps[session_id])
+        return answer
+
+
+class NamesOneForAll(NamesItsEpisodes):
+    """Each episode has an id that is drawn, and all have the same state."""
+
+    def key(self, session_id: str) -> str:
+        del session_id
+        return "the episode"
+
+
 class OneForAll(Counting):
     def key(self, session_id: str) -> str:
         del session_id
@@ -153,4 +218,9 @@ TWINS = (
     stepping("crashes after its last step", "step-over", CrashesAfterTheLast),
     stepping("begins anywhere", "step-reset-fresh", BeginsAnywhere),
     stepping("one episode for all", "step-isolation", OneForAll),
+    stepping("one episode for all, under many ids", "step-isolation", NamesOneForAll),
+    stepping("can be closed", "", Offering),
+    stepping("can be closed once", "step-close", ClosesOnce),
+    stepping("plays a step again", "step-idempotent", PlaysItAgain),
+    stepping("remembers the best", "step-earlier", RemembersTheBest),
 )

@@ -23,13 +23,13 @@ from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.findings import Cause
 from gym_conformance.grouping import round_robin
 from gym_conformance.session.channel import NoRoom
-from gym_conformance.trajectories.before_and_after import ChangedAnswer, changed, changed_since, reads_on
-from gym_conformance.trajectories.evidence import LOOKS, Look, allowed, chance_of
+from gym_conformance.trajectories.before_and_after import RUNS, ChangedAnswer, changed, changed_since, reads_on
 from gym_conformance.trajectories.execute import FEW
 from gym_conformance.trajectories.first import calling_more, known
 from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trajectories.outcome import varying
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
+from gym_conformance.trials.chance import rules_out_chance
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import Violation
 from gym_conformance.trials.fresh_process import fresh_process
@@ -205,11 +205,7 @@ async def _expect_unchanged_afresh(trial: Trial, found: Sequence[Trajectory]) ->
 
 def _expect_unchanged(trial: Trial, change: ChangedAnswer | None) -> None:
     """Report an answer that has changed, unless that may be chance after so many comparisons."""
-    if change is None:
-        return
-    trial.tried.comparisons += 1
-    pairs = LOOKS[0].trials + LOOKS[1].trials
-    if chance_of([(Look(pairs, pairs, 1, 1), pairs, 0)]) > allowed(trial.tried.comparisons):
+    if change is None or not rules_out_chance(trial, RUNS):
         return
     trial.channel.exchanges[:] = change.exchanges
     trial.schedule = change.schedule

@@ -4,13 +4,19 @@ Source throughout: `GymnasiumServer` in resources_servers/gymnasium/base.py, and
 responses_api_agents/gymnasium_agent/app.py (0.4.0 to 0.7.0).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+import asyncio
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, groupby, zip_longest
+from secrets import token_hex
 from typing import Any
 
-from gym_conformance.contract.dataset_rows import Row
+from gym_conformance.contract.dataset_rows import Rollout, Row
 from gym_conformance.contract.endpoints import RESET, STEP
-from gym_conformance.contract.policy_output import DO_NOTHING, Degenerate, response
+from gym_conformance.contract.policy_output import DO_NOTHING, Degenerate, message, response
 from gym_conformance.contract.statuses import is_refusal, is_success
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.findings import Cause
@@ -19,8 +25,19 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.stepping import SteppingSession
-from gym_conformance.trajectories.outcome import Difference, Outcome, StepOutcome, differences, volatile
-from gym_conformance.trials.chance import beyond_chance
+from gym_conformance.trajectories.before_and_after import RUNS, lasting
+from gym_conformance.trajectories.execute import beside
+from gym_conformance.trajectories.outcome import (
+    Difference,
+    Outcome,
+    Place,
+    StepOutcome,
+    compared,
+    differences,
+    varying,
+    volatile,
+)
+from gym_conformance.trials.chance import beyond_chance, rules_out_chance
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.needs import GYMNASIUM, RESETS, each_degenerate_output, each_row
@@ -29,11 +46,28 @@ from gym_conformance.trials.trial import Trial, describe, expect_no_crash, expec
 #: Steps of one episode; the agent takes ten (`max_steps`).
 _STEPS = 8
 
-#: Episodes alone that must all be alike before another one is held to them.
+#: Episodes alone that must agree before another one is held to what they agree in.
 _ALONE = 6
+
+#: Recorded rollouts that are played.
+_PLAYS = 4
+
+#: Seconds of waiting, at most, for what changes by itself.
+_LONGEST_PAUSE = 5.0
+
+#: What a prompt shows the policy to write: in a tag, in backquotes, in quotation marks or in brackets.
+_SHOWN = re.compile(r"<(\w+)>[^<>\n]{1,40}</\1>|`[^`\n]{1,40}`|\"[^\"\n]{1,40}\"|\[[^\]\n]{1,40}\]")
 
 
 Action = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class _Play:
+    """What a policy does in an episode of a row."""
+
+    row: Row
+    actions: Sequence[Action]
 
 
 def _session(trial: Trial, row: Row | None = None, channel: Channel | None = None) -> SteppingSession:
@@ -41,18 +75,36 @@ def _session(trial: Trial, row: Row | None = None, channel: Channel | None = Non
     return SteppingSession(channel or trial.channel, row or trial.gym.row, CookieHabit.REPLACING)
 
 
+def _turns(output: Iterable[Any]) -> Iterator[Action]:
+    """The policy's turns in a recorded output."""
+
+    def of_policy(item: Any) -> bool:
+        return not (
+            isinstance(item, dict) and (item.get("role") == "user" or item.get("type") == "function_call_output")
+        )
+
+    return (response(list(turn)) for policy, turn in groupby(output, of_policy) if policy)
+
+
+def _plays(gym: Gym) -> Sequence[_Play]:
+    """Episodes to play, longest first: recorded ones, else of what the first prompts show, and of a message again and again."""
+    recorded = [(row, rollout) for row, rollouts in gym.recorded.items() for rollout in rollouts]
+    recorded = recorded or [(gym.row, rollout) for rollout in gym.rollouts]
+    played = [_Play(row, tuple(_turns(rollout.output))[:_STEPS]) for row, rollout in recorded]
+    if any(play.actions for play in played):
+        return sorted(played, key=lambda play: -len(play.actions))[:_PLAYS]
+    shown = [(row, _shown(row)) for row in (gym.rows or (gym.row,))[:_PLAYS]]
+    still = [DO_NOTHING.response] * _STEPS
+    return [*(_Play(row, actions) for row, actions in shown if actions), _Play(gym.row, still)]
+
+
+def _shown(row: Row) -> Sequence[Action]:
+    texts = [match.group() for text in Rollout.input_texts(row.data) for match in _SHOWN.finditer(text)]
+    return [response([message(text)]) for text in dict.fromkeys(texts)][:_STEPS]
+
+
 def _actions(gym: Gym) -> Sequence[Action]:
-    """What the policy does: its turns in the longest recorded rollout, else the same message again and again."""
-    turns: list[list[Any]] = []
-    for rollout in sorted(gym.rollouts, key=lambda rollout: -len(rollout.output))[:1]:
-        turns = [[]]
-        for item in rollout.output:
-            if isinstance(item, dict) and (item.get("role") == "user" or item.get("type") == "function_call_output"):
-                turns.append([])  # the environment's turn
-            else:
-                turns[-1].append(item)
-    found = [response(turn) for turn in turns if turn]
-    return (found or [DO_NOTHING.response] * _STEPS)[:_STEPS]
+    return _plays(gym)[0].actions
 
 
 def _over(reply: Reply) -> bool:
@@ -76,23 +128,30 @@ async def _episode(session: SteppingSession, actions: Iterable[Action]) -> Outco
     return Outcome(tuple(steps))
 
 
-def _difference(one: Outcome, two: Outcome) -> Difference | None:
+async def _played(trial: Trial, channel: Channel, play: _Play) -> Outcome:
+    """An episode alone, in a session that is closed where it can be."""
+    session = _session(trial, play.row, channel)
+    outcome = await _episode(session, play.actions)
+    await session.close()
+    return outcome
+
+
+def _difference(one: Outcome, two: Outcome, mask: frozenset[Place]) -> Difference | None:
     short = min(len(one.steps), len(two.steps))
-    return next(differences(Outcome(one.steps[:short]), Outcome(two.steps[:short])), None)
+    found = differences(Outcome(one.steps[:short]), Outcome(two.steps[:short]), mask)
+    return next((each for each in found if not each.of_time), None)
 
 
-async def _alone(trial: Trial) -> Outcome:
-    """What an episode comes to alone.
+async def _alone(trial: Trial, play: _Play) -> tuple[Outcome, frozenset[Place]]:
+    """What an episode comes to alone, and what is not the same each time.
 
     Raises:
-        NotApplicable: it is not the same each time.
+        NotApplicable: nothing is the same each time.
     """
-    outcomes = [
-        await _episode(_session(trial, channel=Channel(trial.gym.endpoint)), _actions(trial.gym)) for _ in range(_ALONE)
-    ]
-    if any(_difference(outcomes[0], outcome) for outcome in outcomes):
+    outcomes = [await _played(trial, Channel(trial.gym.endpoint), play) for _ in range(_ALONE)]
+    if len({len(outcome.steps) for outcome in outcomes}) > 1 or not compared(outcomes[0], mask := varying(outcomes)):
         raise NotApplicable("not reproducible alone: no two episodes of the row agree")
-    return outcomes[0]
+    return outcomes[0], mask
 
 
 @check(
@@ -116,6 +175,7 @@ async def step_resets(trial: Trial, row: Row) -> None:
     if not session.cookies:
         hint = "setup_webserver() does not call setup_session_middleware(app), or a proxy strips the header."
         raise Violation("a Set-Cookie header", f"Set-Cookie {list(reply.set_cookies)}", hint)
+    await session.close()
 
 
 def _expect_step(reply: Reply) -> dict[str, Any]:
@@ -151,12 +211,14 @@ async def step_answers(trial: Trial, row: Row) -> None:
         _expect_step(reply)
         if _over(reply):
             break
+    await session.close()
 
 
 async def _step_with(trial: Trial, output: Degenerate) -> Reply:
     session = _session(trial)
     await session.seed()
     reply = reply_of(await session.step(output.response))
+    await session.close()
     if not output.stock and is_refusal(reply.status):
         raise NotApplicable("NeMo Gym's own types refuse it")
     return reply
@@ -222,6 +284,7 @@ async def step_over(trial: Trial, _: object) -> None:
     else:
         raise NotApplicable(f"no end within {len(actions) + _STEPS} steps")
     again = reply_of(await session.step(actions[-1]))
+    await session.close()
     expect_no_crash(again, "step() looks up a session that the last step closed.", "a step after the last")
     said = again.said
     if is_success(again.status) and isinstance(said, dict) and not (said.get("terminated") or said.get("truncated")):
@@ -248,6 +311,8 @@ async def step_reset_fresh(trial: Trial, row: Row) -> None:
     replies = [reply_of(await session.seed()) for session in (first, second)]
     await first.step(_actions(trial.gym)[0])
     replies.append(reply_of(await first.seed()))
+    for session in (first, second):
+        await session.close()
     begun, beside, again = (Outcome((StepOutcome.of_reply(RESET, reply),)) for reply in replies)
     seen = (one for one in differences(begun, beside) if "observation" in one.place)
     left = differences(begun, again, volatile(begun, beside))
@@ -266,30 +331,137 @@ async def step_reset_fresh(trial: Trial, row: Row) -> None:
     needs=[GYMNASIUM, RESETS],
 )
 async def step_isolation(trial: Trial, _: object) -> None:
-    """Plays two episodes of a row in turn, step by step, each in its own session; both must go as one goes alone.
+    """Plays an episode in turn with another one, step by step, each in its own session; it must go as it goes alone.
 
-    Not applicable if an episode is not the same each time it is played alone.
+    The other one is a second one of the same actions, one on another row or with other actions, and one that only
+    begins. Values that differ between episodes alone are not compared.
 
     Source: `session_state` in resources_servers/gymnasium/base.py is kept by the cookie's session id (0.4.0 to 0.7.0).
     """
-    alone = await _alone(trial)
+    gym = trial.gym
+    play, *more = _plays(gym)
+    row = next((row for row in gym.rows if row is not play.row), play.row)
+    for other in (play, more[0] if more else _Play(row, play.actions[::-1]), _Play(row, ())):
+        await _expect_apart(trial, play, other)
 
-    async def beside(channel: Channel) -> Difference | None:
-        sessions = [_session(trial, channel=channel), _session(trial, channel=channel)]
-        played = [[StepOutcome.of_reply(RESET, reply)] for reply in [reply_of(await s.seed()) for s in sessions]]
-        for action, _step in zip(_actions(trial.gym), alone.steps[1:], strict=False):
-            for session, steps in zip(sessions, played, strict=True):
-                reply = reply_of(await session.step(action))
-                steps.append(StepOutcome.of_reply(STEP, reply))
-        return next(filter(None, (_difference(alone, Outcome(tuple(steps))) for steps in played)), None)
+
+async def _expect_apart(trial: Trial, play: _Play, other: _Play) -> None:
+    """Hold an episode that is played in turn with another one to what it comes to alone."""
+    alone, mask = await _alone(trial, play)
+
+    async def in_turn(channel: Channel) -> Difference | None:
+        mine, theirs = _session(trial, play.row, channel), _session(trial, other.row, channel)
+        steps = [StepOutcome.of_reply(RESET, reply_of(await mine.seed()))]
+        await theirs.seed()
+        for action, its in zip_longest(play.actions[: len(alone.steps) - 1], other.actions):
+            if its is not None:
+                await theirs.step(its)
+            if action is not None:
+                steps.append(StepOutcome.of_reply(STEP, reply_of(await mine.step(action))))
+        for session in (mine, theirs):
+            await session.close()
+        return _difference(alone, Outcome(tuple(steps)), mask)
 
     async def by_itself(channel: Channel) -> Difference | None:
-        return _difference(alone, await _episode(_session(trial, channel=channel), _actions(trial.gym)))
+        return _difference(alone, await _played(trial, channel, play), mask)
 
-    if found := await beyond_chance(trial, beside, by_itself):
+    if found := await beyond_chance(trial, in_turn, by_itself):
         raise Violation(
             f"{found.answer}, as alone",
             f"{found.actual!r}, while another episode is played",
             "State is stored under something other than the session id.",
             Cause.SHARED_STATE,
         )
+
+
+@check(
+    "step-earlier",
+    "An episode MUST know nothing about earlier ones",
+    why="rollouts build on what others left behind; the same actions earn a different reward each time, and nothing reports it.",
+    needs=[GYMNASIUM, RESETS],
+)
+async def step_earlier(trial: Trial, _: object) -> None:
+    """Begins an episode 17 times, plays others, and begins it 17 times more; it must begin as before.
+
+    It is reset alone, and with a message that does nothing. Values that differ anyway are not compared.
+
+    Source: `_cleanup_session` in resources_servers/gymnasium/base.py releases what the session held (0.7.0), and each
+    session has a state of its own (every version).
+    """
+    plays = _plays(trial.gym)
+    probes = [_Play(plays[0].row, actions) for actions in ((), (DO_NOTHING.response,))]
+    before, began = [await _times(trial, probe) for probe in probes], time.monotonic()
+    for play in plays:
+        await _played(trial, trial.channel, play)
+    for probe, outcomes in zip(probes, before, strict=True):
+        after = await _times(trial, probe)
+        if not (found := next(_lasting(outcomes, after), None)):
+            continue
+        await asyncio.sleep(min(time.monotonic() - began, _LONGEST_PAUSE))
+        by_itself = next(_lasting(after, await _times(trial, probe)), None)
+        if by_itself is None and rules_out_chance(trial, RUNS):
+            raise Violation(
+                f"{found.answer}, as before other episodes were played",
+                f"{found.actual!r} in an episode after them",
+                "State is kept for all sessions, and no reset makes it anew.",
+                Cause.OUTLIVING_STATE,
+            )
+
+
+async def _times(trial: Trial, play: _Play) -> Sequence[Outcome]:
+    """What the episode comes to, many times; the first is on the trial's record."""
+    channels = [trial.channel, *(Channel(trial.gym.endpoint) for _ in range(RUNS - 1))]
+    return await beside([partial(_played, trial, channel, play) for channel in channels])
+
+
+def _lasting(before: Sequence[Outcome], after: Sequence[Outcome]) -> Iterator[Difference]:
+    if len({len(each.steps) for each in (*before, *after)}) > 1:
+        return iter(())  # it ends now and then
+    return lasting(before, after)
+
+
+@check(
+    "step-close",
+    "An episode that can be closed MUST be, at its beginning and twice",
+    why="the agent closes whatever it has reset; what a close leaves open holds a place that no rollout gets back.",
+    needs=[GYMNASIUM, RESETS],
+)
+async def step_close(trial: Trial, _: object) -> None:
+    """Closes an episode that has just begun, and once more, if the reset says `supports_explicit_close`; each must answer 200.
+
+    Source: `_close_environment` in responses_api_agents/gymnasium_agent/app.py (0.7.0), which sends it again when a reply
+    is lost.
+    """
+    session = _session(trial)
+    await session.seed()
+    if not session.closes:
+        raise NotApplicable("its resets do not say supports_explicit_close")
+    for _again in range(2):
+        if closed := await session.close():
+            expect_success(reply_of(closed), "/close raises where there is no episode, or where none has been played.")
+
+
+@check(
+    "step-idempotent",
+    "A step that is sent again MUST be answered as before, if the server says so",
+    why="a step whose reply was lost is sent again; played twice, the episode is another than the policy has seen.",
+    needs=[GYMNASIUM, RESETS],
+)
+async def step_idempotent(trial: Trial, _: object) -> None:
+    """Sends the first step twice under one `_ng_step_request_id`, if the reset says `supports_step_idempotency`.
+
+    Both must be answered alike.
+
+    Source: `_run_open_episode` in responses_api_agents/gymnasium_agent/app.py (0.7.0).
+    """
+    session = _session(trial)
+    reply = reply_of(await session.seed())
+    if (reply.fields.get("info") or {}).get("supports_step_idempotency") is not True:
+        raise NotApplicable("its resets do not say supports_step_idempotency")
+    action, named = _actions(trial.gym)[0], {"_ng_step_request_id": token_hex()}
+    one, two = [reply_of(await session.step(action, **named)) for _ in range(2)]
+    await session.close()
+    first, again = (Outcome((StepOutcome.of_reply(STEP, each),)) for each in (one, two))
+    if found := _difference(first, again, frozenset()):
+        hint = "Keep the last answer by the session and _ng_step_request_id, and give it again."
+        raise Violation(f"{found.answer} again", f"{found.actual!r}", hint)

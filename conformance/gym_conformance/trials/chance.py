@@ -8,7 +8,17 @@ from math import inf
 from typing import Any, Protocol, TypeVar
 
 from gym_conformance.session.channel import Channel, Endpoint
-from gym_conformance.trajectories.evidence import COSTLY, LOOKS, SEVENTEEN, Comparison, Decision, Look, chance_so_far
+from gym_conformance.trajectories.evidence import (
+    COSTLY,
+    LOOKS,
+    SEVENTEEN,
+    Comparison,
+    Decision,
+    Look,
+    allowed,
+    chance_of,
+    chance_so_far,
+)
 from gym_conformance.trajectories.execute import beside
 from gym_conformance.trials.trial import Trial
 
@@ -175,6 +185,12 @@ async def _compared(
             f"run: {comparison}; use {trial.settings.search.profile.enough}"
         )
     return None
+
+
+def rules_out_chance(trial: Trial, runs: int) -> bool:
+    """Whether it is no chance that all of so many runs before are alike, all after are, and the two differ."""
+    trial.tried.comparisons += 1
+    return chance_of([(Look(runs, runs, 1, 1), runs, 0)]) <= allowed(trial.tried.comparisons)
 
 
 async def _differs_otherwise(controlled: Callable[[float], Awaitable[bool]], seconds: float) -> bool:

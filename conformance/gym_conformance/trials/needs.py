@@ -75,9 +75,11 @@ def _graded(trial: Trial) -> str:
 
 async def _resets(trial: Trial) -> None:
     """A server that resets no row has one finding, of step-resets, and not one for every check."""
-    reply = reply_of(await SteppingSession(trial.channel, trial.gym.row, CookieHabit.REPLACING).seed())
+    session = SteppingSession(trial.channel, trial.gym.row, CookieHabit.REPLACING)
+    reply = reply_of(await session.seed())
     if not is_success(reply.status):
         raise Untestable(f"an episode: /reset answers {reply.status}; see step-resets")
+    await session.close()
 
 
 async def _score(trial: Trial) -> None:
