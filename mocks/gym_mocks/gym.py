@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from gym_mocks.addresses import LOOPBACK
 from gym_mocks.agent import MockAgent
-from gym_mocks.agent.loop import Peers
+from gym_mocks.agent.peers import Peers
 from gym_mocks.composition import Declared, Registered, compose, declared
 from gym_mocks.head import Head, load_config, merged, to_yaml
 from gym_mocks.head.mock_head import ServerType

@@ -9,6 +9,8 @@ import pytest
 from gym_mocks.examples import weather
 from gym_mocks.gym import MockGym
 from gym_mocks.policy import call
+from gym_mocks.wire import App, HttpReply, HttpRequest
+from gym_mocks.wire.messages import JSON
 
 
 @pytest.fixture
@@ -43,3 +45,90 @@ def test_a_row_that_is_none_is_refused(gym: MockGym) -> None:
     bodies: list[Any] = [{}, {"responses_create_params": {"input": 3}}, []]
     for body in bodies:
         assert httpx.post(f"{gym.url('weather_simple_agent')}/run", json=body).status_code == 422
+
+
+ECHO = (("content-type", JSON),)
+COOKIE = ("set-cookie", "id=1; Path=/; HttpOnly")
+
+
+class OddServer(App):
+    """A resources server that answers anything with `{}` and a cookie, a verify with an echo, and some paths otherwise."""
+
+    def __init__(self, **replies: HttpReply) -> None:
+        super().__init__({})
+        self.replies = replies
+        self.asked: list[tuple[str, str, str]] = []
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        own = [each for each in request.headers.get("cookie", "").split("; ") if "SimpleAgent" not in each]
+        self.asked.append((request.method, request.path, "; ".join(own)))
+        echo = request.body[:-1] + b', "reward": 1.0}' if request.path == "/verify" else b"{}"
+        return self.replies.get(request.path.strip("/").replace("/", "_"), HttpReply(200, echo, ECHO).plus(COOKIE))
+
+
+def played(server: OddServer) -> httpx.Response:
+    """A rollout of two calls of a tool."""
+    with MockGym() as gym:
+        gym.add_resources("odd", server)
+        url = gym.add_agent("agent", resources="odd")
+        gym.policy.script("any", [call("tool"), call("tool"), "Done."])
+        return httpx.post(f"{url}/run", json={"responses_create_params": {"input": "x"}})
+
+
+@pytest.mark.parametrize(
+    ("fields", "wanted"),
+    [
+        ({"reward": "0.5"}, 0.5),
+        ({"reward": True}, 1.0),
+        ({"reward": "nan"}, None),
+        ({"reward": "good"}, "reward: Input should be a valid number"),
+        ({"reward": None}, "reward: Input should be a valid number"),
+        ({"reward": 1.0, "response": None}, "response: Input should be a valid dictionary"),
+    ],
+)
+def test_what_verify_replies_is_read_as_nemo_gym_reads_it(fields: dict[str, Any], wanted: Any) -> None:
+    """`SimpleAgentVerifyResponse` of every version: texts that are numbers are rewards, and all else is a 500 that says why."""
+    body = {"responses_create_params": {"input": "x"}, "response": {"output": []}} | fields
+    reply = played(OddServer(verify=HttpReply.json(body)))
+    if isinstance(wanted, str):
+        assert reply.status_code == 500
+        assert wanted in reply.text
+    else:
+        assert reply.json()["reward"] == wanted
+
+
+@pytest.mark.parametrize("body", [b"null", b"", b"ok", b"[]"])
+def test_of_a_seeds_reply_only_status_and_cookies_count(body: bytes) -> None:
+    assert played(OddServer(seed_session=HttpReply(200, body, (COOKIE,)))).json()["reward"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("cookie", "sent"),
+    [
+        ("id=a==; Path=/; SameSite=lax", 'id="a=="'),
+        ('id="a b"', 'id="a b"'),
+        ("id=a; Path=/; Secure", ""),
+        ("id=a; Path=/tool", ""),
+        ("id=a; Domain=example.com", ""),
+        ("id=null; Path=/; expires=Thu, 01 Jan 1970 00:00:00 GMT;", ""),
+        ("id=a; Max-Age=0", ""),
+        ("id=a; Max-Age=60; Expires=0; Partitioned", "id=a"),
+    ],
+)
+def test_a_cookie_goes_back_where_aiohttp_sends_it_back(cookie: str, sent: str) -> None:
+    """To an address, by plain HTTP: a secure one never does, and the session is lost."""
+    server = OddServer(seed_session=HttpReply(200, b"{}", (("set-cookie", cookie),)))
+    played(server)
+    assert server.asked[1] == ("POST", "/tool", sent)
+
+
+@pytest.mark.parametrize(("status", "method"), [(307, "POST"), (308, "POST"), (302, "GET"), (303, "GET")])
+def test_redirects_are_followed(status: int, method: str) -> None:
+    """As by FastAPI from a route without its last slash; one to another server is not."""
+    server = OddServer(tool=HttpReply(status, b"", (("location", "/elsewhere"),)))
+    assert played(server).json()["response"]["output"][1]["output"] == "{}"
+    assert [asked[:2] for asked in server.asked[1:3]] == [("POST", "/tool"), (method, "/elsewhere")]
+    away = OddServer(tool=HttpReply(status, b"away", (("location", "http://example.com/tool"),)))
+    assert played(away).json()["response"]["output"][1]["output"] == "away"
+    round_and_round = OddServer(tool=HttpReply(307, b"", (("location", "/tool"),)))
+    assert "more than 10 redirects" in played(round_and_round).text

@@ -61,9 +61,9 @@ def response() -> dict[str, Any]:
 
 
 def by_an_agent(gym: MockGym) -> Any:
-    """The same by the gym's own agent, which calls the server without a socket."""
+    """The same by the gym's own agent, which calls the server without a socket, and asks again where no reply comes."""
     gym.policy.script("any", [[call("add", number=1), call("add", number=2)], "Done."])
-    reply = httpx.post(f"{gym.url('adder_simple_agent')}/run", json=gym.rows[0])
+    reply = httpx.post(f"{gym.url('adder_simple_agent')}/run", json=gym.rows[0], timeout=2)
     return reply.json()["reward"] if reply.status_code == 200 else reply.status_code
 
 
@@ -74,8 +74,8 @@ FAULTS: dict[str, tuple[RolloutFault, Any, Any]] = {
     "a slow verify": (RolloutFault("late", path="/verify", seconds=1.0), httpx.ReadTimeout, 1.0),
     "another reward": (RolloutFault("reward", path="/verify", value=0.25), 0.25, 0.25),
     "a session is lost": (RolloutFault("session", path="/verify"), 0.0, 0.0),
-    "a reply is lost": (RolloutFault("lost", path="/add", times=1), httpx.RemoteProtocolError, 500),
-    "the server dies": (RolloutFault("dies", path="/verify"), httpx.TransportError, 500),
+    "a reply is lost": (RolloutFault("lost", path="/add", times=1), httpx.RemoteProtocolError, 0.0),  # added thrice
+    "the server dies": (RolloutFault("dies", path="/verify"), httpx.TransportError, httpx.ReadTimeout),
     "of another server": (RolloutFault("status", path="/verify", agent="other"), 1.0, 1.0),
 }
 
@@ -94,8 +94,10 @@ def test_a_fault_meets_whoever_asks(gym: MockGym, case: str, play: Callable[[Moc
 
 
 def test_a_reward_that_is_no_number_and_a_gym_that_is_well_again(gym: MockGym) -> None:
+    """A worker gets the literal NaN; an agent cannot read it."""
     gym.fail(RolloutFault("reward", path="/verify", value=math.nan))
     assert math.isnan(worker(gym))
+    assert by_an_agent(gym) == 500
     gym.faults.clear()
     assert worker(gym) == by_an_agent(gym) == 1.0
 

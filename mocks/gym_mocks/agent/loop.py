@@ -2,18 +2,13 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
 from pydantic_core import from_json
-from pydantic_core import to_json as encode
 
+from gym_mocks.agent.peers import CookieValues, Peers, cookies_of
 from gym_mocks.wire import HttpReply
-from gym_mocks.wire.client import LocalClient
-from gym_mocks.wire.messages import JSON
-
-CookieValues = dict[str, str]
 
 # What NeMoGymResponse takes as an output item; the agent fails on others (nemo_gym/openai_utils.py, 0.4.0).
 KNOWN_ITEMS = {"message", "function_call", "function_call_output", "reasoning"}
@@ -28,23 +23,6 @@ class InnerError(Exception):
     def __init__(self, content: bytes) -> None:
         super().__init__(content)
         self.content = content
-
-
-@dataclass(frozen=True)
-class Peers:
-    """The servers that an agent talks to: base URLs, without a last slash."""
-
-    client: LocalClient
-    resources: str
-    model: str
-
-    async def post(self, url: str, value: Any, cookies: CookieValues) -> HttpReply:
-        """POST a value as nemo-gym's client does: `null` sends no body at all."""
-        headers = {"cookie": "; ".join(f"{k}={v}" for k, v in cookies.items())} if cookies else {}
-        if value is None:
-            nothing = {"content-type": "application/octet-stream"}  # aiohttp's word for no body
-            return await self.client.request("POST", url, b"", headers | nothing)
-        return await self.client.request("POST", url, orjson_like(value), headers | {"content-type": JSON})
 
 
 async def play(
@@ -94,19 +72,29 @@ async def _called(peers: Peers, call: Mapping[str, Any], cookies: CookieValues) 
     return body_of(reply).decode(), cookies_of(reply)
 
 
+def succeeded(reply: HttpReply) -> HttpReply:
+    """A reply that is none of an error.
+
+    Raises:
+        InnerError: it is.
+    """
+    if not 200 <= reply.status < 400:  # noqa: PLR2004 - as aiohttp's `ok`
+        raise InnerError(body_of(reply))
+    return reply
+
+
 def checked(reply: HttpReply) -> dict[str, Any]:
-    """A reply's JSON object.
+    """A reply's JSON object, which has no NaN and no lone surrogate: orjson reads it.
 
     Raises:
         InnerError: the reply is an error.
+        RuntimeError: it is no JSON object.
     """
-    body = body_of(reply)
-    if not 200 <= reply.status < 400:  # noqa: PLR2004 - as aiohttp's `ok`
-        raise InnerError(body)
+    body = body_of(succeeded(reply))
     try:
-        value = from_json(body)
-    except ValueError:
-        value = json.loads(body)  # which takes more, such as a lone surrogate, and words its refusals otherwise
+        value = from_json(body, allow_inf_nan=False)
+    except ValueError as error:
+        raise RuntimeError(f"Received what is no JSON, {error}: {body[:200]!r}") from None
     if not isinstance(value, dict):
         raise RuntimeError(f"Received an invalid response: {body[:200]!r}")  # noqa: TRY004 - the agent's own error
     return value
@@ -117,24 +105,6 @@ def body_of(reply: HttpReply) -> bytes:
     if not isinstance(reply.body, bytes):
         raise TypeError("the reply is still a stream")
     return reply.body
-
-
-def cookies_of(reply: HttpReply) -> CookieValues:
-    """The cookies that a reply sets."""
-    pairs = (value.partition(";")[0].partition("=") for name, value in reply.headers if name == "set-cookie")
-    return {name.strip(): value.strip() for name, _, value in pairs}
-
-
-def orjson_like(value: Any) -> bytes:
-    """JSON as orjson writes it: NaN is null, a lone surrogate an error.
-
-    Raises:
-        TypeError: orjson's refusals.
-    """
-    try:
-        return encode(value, inf_nan_mode="null")
-    except ValueError:
-        raise TypeError("str is not valid UTF-8: surrogates not allowed") from None
 
 
 def _has_big_integer(value: Any) -> bool:

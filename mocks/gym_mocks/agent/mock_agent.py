@@ -1,10 +1,14 @@
 import asyncio
+import math
 from secrets import token_hex
 from typing import Any
 
-from gym_mocks.agent.loop import CookieValues, InnerError, Peers, checked, cookies_of, play
+from pydantic import ValidationError
+
+from gym_mocks.agent.loop import InnerError, checked, play, succeeded
+from gym_mocks.agent.peers import CookieValues, Peers, cookies_of
 from gym_mocks.resources.models import validated
-from gym_mocks.resources.rows import CreateParams, LaterCreateParams, TaskRow
+from gym_mocks.resources.rows import CreateParams, LaterCreateParams, PolicyResponse, TaskRow
 from gym_mocks.resources.signed_cookie import SignedCookie
 from gym_mocks.wire import App, HttpReply, HttpRequest, json_body, live
 
@@ -15,6 +19,13 @@ DEFAULTS = {
     for name, field in CreateParams.model_fields.items()
     if not field.is_required()
 }
+
+
+class Verified(TaskRow):
+    """What the agent takes for verify's reply (`SimpleAgentVerifyResponse`): "0.5" is a reward, too, and "nan" leaves as null."""
+
+    response: PolicyResponse
+    reward: float
 
 
 class MockAgent(App):
@@ -50,16 +61,18 @@ class MockAgent(App):
     async def run(self, row: dict[str, Any], cookies: CookieValues) -> dict[str, Any]:
         """Play one row: seed, the loop, verify; verify's reply."""
         filled = row | {"responses_create_params": _filled(row["responses_create_params"])}
-        seeded = await self.peers.post(f"{self.peers.resources}/seed_session", filled, cookies)
-        checked(seeded)
+        seeded = succeeded(await self.peers.post(f"{self.peers.resources}/seed_session", filled, cookies))
         response, cookies = await play(self.peers, row["responses_create_params"], cookies_of(seeded), self.max_steps)
-        own = self.cookie.write(token_hex()).partition(";")[0].partition("=")
+        own = cookies_of(HttpReply(200).plus(("set-cookie", self.cookie.write(token_hex()))))
         verify = filled | {"response": response}
-        verified = await self.peers.post(f"{self.peers.resources}/verify", verify, cookies | {own[0]: own[2]})
-        scored = checked(verified)
-        if scored.get("reward") is None:
-            raise RuntimeError(f"{self.peers.resources}/verify replied without a reward")
-        return scored
+        url = f"{self.peers.resources}/verify"
+        scored = checked(await self.peers.post(url, verify, cookies | own))
+        try:
+            reward = Verified.model_validate(scored).reward
+        except ValidationError as error:
+            wrong = "; ".join(f"{each['loc'][0]}: {each['msg']}" for each in error.errors())
+            raise RuntimeError(f"{url} replied with what is no rollout's score: {wrong:.1000}") from None
+        return scored | {"reward": reward if math.isfinite(reward) else None}
 
     async def dispatch(self, request: HttpRequest) -> HttpReply:
         """Answer; an inner server's error is this one's 500, as nemo-gym's exception middleware words it."""

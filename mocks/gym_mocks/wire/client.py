@@ -39,8 +39,8 @@ class LocalClient:
         """The reply to one request, its body read whole.
 
         Raises:
-            OSError: no connection, it breaks, or the reply is longer than `BODY_LIMIT`; TimeoutError `DEADLINE`
-                seconds after it was sent by a socket.
+            OSError: the reply breaks off or is longer than `BODY_LIMIT`; a ConnectionError where none comes, a
+                TimeoutError `DEADLINE` seconds after the request was sent by a socket.
         """
         parts = urlsplit(url)
         app = self.apps.get(f"{parts.scheme}://{parts.netloc}")
@@ -68,16 +68,18 @@ class LocalClient:
         asked = httpx.Request(method, url, content=body, headers={"accept-encoding": "identity", **headers})
         try:
             response = await self._transport.handle_async_request(asked)
-            try:
-                content = bytearray()
-                async for chunk in response.aiter_raw():
-                    content += chunk
-                    if len(content) > BODY_LIMIT:
-                        raise ConnectionResetError(f"{url}: a body of more than {BODY_LIMIT} bytes")
-            finally:
-                await response.aclose()
         except httpx.TransportError as error:
             raise ConnectionResetError(f"{url}: {error!r}") from error
+        content = bytearray()
+        try:
+            async for chunk in response.aiter_raw():
+                content += chunk
+                if len(content) > BODY_LIMIT:
+                    raise OSError(f"{url}: a body of more than {BODY_LIMIT} bytes")
+        except httpx.TransportError as error:
+            raise OSError(f"{url}: its reply breaks off: {error!r}") from error
+        finally:
+            await response.aclose()
         return HttpReply(response.status_code, bytes(content), tuple(response.headers.multi_items()))
 
 

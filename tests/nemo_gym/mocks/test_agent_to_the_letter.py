@@ -4,15 +4,17 @@
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import httpx
 import pytest
 
+from gym_mocks.agent.loop import body_of
 from gym_mocks.gym import MockGym
 from gym_mocks.nemo import add_simple_agent
 from gym_mocks.policy import FakePolicy, PolicyFault, call, raw_call, say, think
+from gym_mocks.rollout_faults import RolloutFault
 from gym_mocks.wire import HttpReply, HttpRequest
 from tests.nemo_gym.mocks.notes_twin import NOTES_ENV, notes_twin
 from tests.nemo_gym.mocks.versions import known
@@ -57,6 +59,7 @@ class Play(NamedTuple):
     row: dict[str, Any] = ROW
     agent: str = ""
     fault: Any = None
+    reply: tuple[str, Callable[[HttpReply], HttpReply] | None] = ("", None)  # one of `REPLIES`
 
 
 def given(value: Any) -> dict[str, Any]:
@@ -66,6 +69,52 @@ def given(value: Any) -> dict[str, Any]:
 
 UNTYPED = [{"role": "user", "content": "no type"}]
 LONG = [READ, READ, WRITE, "Done."]
+
+
+def as_body(body: bytes) -> Callable[[HttpReply], HttpReply]:
+    return lambda reply: HttpReply(200, body, reply.headers)
+
+
+def rewarded(value: str) -> Callable[[HttpReply], HttpReply]:
+    """Another reward, as it stands."""
+    return lambda reply: HttpReply(200, body_of(reply).replace(b'"reward":1.0', f'"reward":{value}'.encode()))
+
+
+def with_cookie(change: Callable[[str], str]) -> Callable[[HttpReply], HttpReply]:
+    return lambda reply: HttpReply(
+        reply.status,
+        reply.body,
+        tuple((name, change(value) if name == "set-cookie" else value) for name, value in reply.headers),
+    )
+
+
+def moved(status: int, to: str) -> Callable[[HttpReply], HttpReply]:
+    return lambda _: HttpReply(status, b"", (("location", to),))
+
+
+#: What a resources server of another make may reply: where, and what is made of the first reply there; None: it is lost.
+REPLIES: dict[str, tuple[str, Callable[[HttpReply], HttpReply] | None]] = {
+    "reward-text": ("/verify", rewarded('"0.5"')),
+    "reward-nan-text": ("/verify", rewarded('"nan"')),
+    "reward-nan": ("/verify", rewarded("NaN")),
+    "reward-null": ("/verify", rewarded("null")),
+    "reward-true": ("/verify", rewarded("true")),
+    "reward-word": ("/verify", rewarded('"good"')),
+    "verify-surrogate": ("/verify", rewarded('1, "said": "\\ud800"')),
+    "verify-bare": ("/verify", as_body(b'{"reward": 1.0}')),
+    "seed-null": ("/seed_session", as_body(b"null")),
+    "seed-text": ("/seed_session", as_body(b"ok")),
+    "cookie-secure": ("/seed_session", with_cookie("{}; Secure".format)),
+    "cookie-path": ("/seed_session", with_cookie(lambda value: value.replace("path=/", "path=/read_note"))),
+    "cookie-domain": ("/seed_session", with_cookie("{}; Domain=example.com".format)),
+    "cookie-ended": ("/read_note", with_cookie(lambda value: value.replace("Max-Age=1", "Max-Age=-1"))),
+    "moved": ("/read_note", moved(307, "/list_notes")),
+    "found": ("/read_note", moved(302, "/openapi.json")),
+    "moved-to-nowhere": ("/read_note", moved(307, "")),
+    "lost-seed": ("/seed_session", None),
+    "lost-tool": ("/write_note", None),
+    "lost-verify": ("/verify", None),
+}
 CUT = [READ, WRITE, WRITE, "Done.", "Done."]
 
 PLAYS = {name: Play(script) for name, script in SCRIPTS.items()} | {
@@ -79,6 +128,7 @@ PLAYS = {name: Play(script) for name, script in SCRIPTS.items()} | {
     "seed-refused": Play(["Done."], ROW | {"initial_notes": {"a": 1}}),
     "verify-refused": Play(["Done."], ROW | {"expected_notes": 1}),
     "no-final-message": Play(CUT, fault="no_final_message"),
+    **{name: Play([READ, WRITE, "Done."], reply=reply) for name, reply in REPLIES.items()},
 }
 
 
@@ -105,22 +155,27 @@ def plain(value: Any) -> Any:
 DROPPED = {"created_at", "logprobs", "cache_write_tokens"}
 
 
-def run(gym: MockGym, who: str, row: dict[str, Any]) -> tuple[int, Any, list[Any]]:
+def run(gym: MockGym, who: str, play: Play) -> tuple[int, Any, list[Any]]:
     """A run's status and reply, and the requests that the resources server met."""
-    server: Any = gym.app(f"{who.partition('_')[0]}_notes")
+    notes = f"{who}_notes"
+    server: Any = gym.app(notes)
+    odd, change = play.reply
+    if odd and not change:
+        gym.fail(RolloutFault("lost", path=odd, agent=notes, times=1))
     asked: list[Any] = []
     dispatch = type(server).dispatch
 
     async def noted(request: HttpRequest) -> HttpReply:
         names = [part.split("=")[0].strip() for part in request.headers.get("cookie", "").split(";")]
         body = json.loads(request.body) if request.body else None
-        kinds = {name.replace(who, "agent") for name in names if name}
+        kinds = {name.replace(f"{who}{play.agent}", "agent") for name in names if name}
         asked.append((request.path, plain(body), kinds, request.headers.get("content-type")))
         reply: HttpReply = await dispatch(server, request)
-        return reply
+        first = [path for path, *_ in asked].count(odd) == 1 and request.path == odd
+        return change(reply) if change and first else reply
 
     server.dispatch = noted
-    reply = httpx.post(f"{gym.url(who)}/run", json=row, timeout=30)
+    reply = httpx.post(f"{gym.url(f'{who}{play.agent}')}/run", json=play.row, timeout=30)
     return reply.status_code, plain(reply.json()), asked
 
 
@@ -130,8 +185,9 @@ def test_a_run_is_the_same_or_differs_as_is_known(gym: MockGym, name: str) -> No
     if play.fault:
         gym.policy.fail(PolicyFault(play.fault, turn=1))
     with gym.policy.script("script", play.script):
-        mine, theirs = (run(gym, f"{agent}{play.agent}", play.row) for agent in ("mock", "real"))
+        mine, theirs = (run(gym, agent, play) for agent in ("mock", "real"))
     gym.policy.faults.clear()
+    gym.faults.clear()
     found = differences(mine, theirs) or None
     assert found == known("agent", name, found)
 
