@@ -8,6 +8,8 @@ from gym_mocks.policy.items import Refuse, Say, Think, ToolCall, TurnItem
 
 Event = dict[str, Any]
 
+#: What a response says again, where it was asked for.
+TOLD_AGAIN = ("max_tool_calls", "prompt_cache_key", "safety_identifier", "service_tier", "top_logprobs")
 #: The status, by why an answer did not come to its end.
 ENDED = {None: "completed", "length": "incomplete", "abort": "cancelled"}
 
@@ -134,9 +136,9 @@ def _envelope(answer: PolicyAnswer) -> dict[str, Any]:
         "tool_choice": asked.get("tool_choice") or "auto",
         "tools": asked.get("tools") or [],
         "top_p": asked.get("top_p"),
-        "truncation": "disabled",
+        "truncation": asked.get("truncation") or "disabled",
         "user": asked.get("user"),
-    }
+    } | {name: asked[name] for name in TOLD_AGAIN if asked.get(name) is not None}
 
 
 def _usage(answer: PolicyAnswer) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
 
 from gym_mocks.policy.answer import PolicyAnswer
 from gym_mocks.policy.conversation import PolicyApi, PolicyRequest
@@ -279,6 +280,8 @@ class FakePolicy(App):
         if request.method == "DELETE":
             self.stored.forget(name)
             return HttpReply.json({"id": name, "object": "response", "deleted": True})
+        if parse_qs(request.query).get("stream") == ["true"]:
+            return _error(400, "stream: not supported for a response that was not made in the background")
         return HttpReply(200, said, (("content-type", JSON),))
 
     async def _input_items(self, request: HttpRequest, *, name: str) -> HttpReply:

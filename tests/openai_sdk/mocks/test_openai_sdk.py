@@ -67,6 +67,14 @@ def test_responses(url: str) -> None:
     assert last.usage is not None
 
 
+def test_a_response_says_what_it_was_asked_for(url: str) -> None:
+    asked: Any = {"truncation": "auto", "service_tier": "flex", "max_tool_calls": 3, "top_logprobs": 2}
+    with OpenAI(base_url=url, api_key="k") as client:
+        said = client.responses.create(model="m", input="Weather?", **asked)
+    strict(Response, said)
+    assert {name: getattr(said, name) for name in asked} == asked
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_response_is_gone_on_from_by_its_id(url: str, stream: bool) -> None:
     """As Microsoft's agent framework 1.17 asks by default: only what is new is sent."""
@@ -99,6 +107,8 @@ def test_a_response_that_is_kept_is_given_again_until_it_is_deleted(url: str, st
             first = client.responses.create(model="m", input="Weather?", tools=[TOOL])
         again = client.responses.retrieve(first.id)
         strict(Response, again)
+        with pytest.raises(openai.BadRequestError, match="not made in the background"):
+            client.responses.retrieve(first.id, stream=True)
         client.responses.delete(first.id)
         with pytest.raises(openai.NotFoundError, match=f"Response with id '{first.id}' not found"):
             client.responses.retrieve(first.id)
