@@ -28,7 +28,11 @@ class AnyTools(ResourcesServer):
     """
 
     def __init__(self, name: str) -> None:
-        super().__init__(name, verify=lambda response: float(bool(last_text(response["output"]).strip())))
+        super().__init__(
+            name,
+            verify=lambda response: float(bool(last_text(response["output"]).strip())),
+            reverify_mode="stateless",
+        )
 
     def find(self, request: HttpRequest) -> Handler:
         """The handler of a request; whatever the contract does not name is a tool."""

@@ -20,7 +20,9 @@ from gym_mocks.examples import weather
 from gym_mocks.gym import MockGym
 from gym_mocks.nemo import RunHelper
 from gym_mocks.policy import call, say, scripted_rows
+from gym_mocks.resources import ResourcesServer
 from gym_mocks.rollout_faults import RolloutFault
+from gym_mocks.run_helper import AnyTools
 
 Json = dict[str, Any]
 
@@ -150,6 +152,21 @@ def test_agents_of_any_form_get_what_they_need(mock_run_helper: type[RunHelper])
     helper.start({"head_server": {"port": free_port()}, **config})
     gym = mock_run_helper.gyms[-1]
     assert [httpx.post(f"{gym.url(name)}/run", json=ROW).json()["reward"] for name in agents] == [1.0, 1.0]
+
+
+def test_a_server_says_how_it_can_verify_again() -> None:
+    """What nemo-gym's `RolloutReverificationHelper` (0.5.0 on) asks first; one of an earlier version has no such path."""
+    said = []
+    with MockGym() as gym:
+        for server in (
+            AnyTools("any"),
+            ResourcesServer("other", verify=lambda: 1.0, reverify_mode="unknown"),
+            weather.server(),
+        ):
+            reply = httpx.get(f"{gym.add_resources(server.name, server)}/reverify_mode")
+            said.append((reply.status_code, reply.text))
+    assert [each for _, each in said[:2]] == ['"stateless"', '"unknown"']
+    assert [status for status, _ in said] == [200, 200, 404]
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from secrets import token_hex
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, create_model
 
@@ -21,6 +21,7 @@ from gym_mocks.resources.signed_cookie import SignedCookie
 from gym_mocks.resources.tools_over_mcp import PATH, Claims, ToolsOverMCP
 from gym_mocks.wire import App, HttpReply, HttpRequest, json_body, live
 
+ReverifyMode = Literal["stateless", "unsupported", "unknown"]
 RESERVED = frozenset({"seed_session", "verify", "aggregate_metrics", "mcp", "openapi.json", ""})
 
 
@@ -70,6 +71,8 @@ class ResourcesServer(App):
         sessions: where states are kept.
         expose_tools_over_mcp: serve the tools over MCP too, and say so in the seed's reply, as nemo-gym 0.7.0
             does for the configuration key of this name.
+        reverify_mode: what `/reverify_mode` answers, which nemo-gym 0.5.0 and later ask before they verify rollouts
+            again; None: there is no such path.
 
     Raises:
         ValueError: two tools of one name, or a tool named like an endpoint of the contract.
@@ -85,6 +88,7 @@ class ResourcesServer(App):
         cookie: SignedCookie | None = None,
         sessions: SessionStore | None = None,
         expose_tools_over_mcp: bool = False,
+        reverify_mode: ReverifyMode | None = None,
     ) -> None:
         self.name = name
         self.tools = {tool.name: tool for tool in map(FunctionTool.of, tools)}
@@ -109,6 +113,8 @@ class ResourcesServer(App):
                 **{("POST", f"/{tool}"): self._call_tool for tool in self.tools},
             }
         )
+        if reverify_mode is not None:
+            self.handlers["GET", "/reverify_mode"] = partial(_told, reverify_mode)
         self.over_mcp = self.make_over_mcp() if expose_tools_over_mcp else None
         if self.over_mcp is not None:
             self.handlers["POST", PATH] = self.over_mcp
@@ -210,6 +216,10 @@ class ResourcesServer(App):
 
     async def _aggregate_metrics(self, request: HttpRequest) -> HttpReply:
         return HttpReply.json(aggregate(validated(AggregateMetricsRequest, json_body(request)).verify_responses))
+
+
+async def _told(value: str, _: HttpRequest) -> HttpReply:
+    return HttpReply.json(value)
 
 
 @lru_cache(maxsize=64)
