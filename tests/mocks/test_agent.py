@@ -47,6 +47,16 @@ def test_a_row_that_is_none_is_refused(gym: MockGym) -> None:
         assert httpx.post(f"{gym.url('weather_simple_agent')}/run", json=body).status_code == 422
 
 
+RESPONSE: dict[str, Any] = {
+    "id": "r",
+    "created_at": 0,
+    "model": "m",
+    "object": "response",
+    "output": [],
+    "parallel_tool_calls": True,
+    "tool_choice": "auto",
+    "tools": [],
+}
 ECHO = (("content-type", JSON),)
 COOKIE = ("set-cookie", "id=1; Path=/; HttpOnly")
 
@@ -88,7 +98,7 @@ def played(server: OddServer) -> httpx.Response:
 )
 def test_what_verify_replies_is_read_as_nemo_gym_reads_it(fields: dict[str, Any], wanted: Any) -> None:
     """`SimpleAgentVerifyResponse` of every version: texts that are numbers are rewards, and all else is a 500 that says why."""
-    body = {"responses_create_params": {"input": "x"}, "response": {"output": []}} | fields
+    body = {"responses_create_params": {"input": "x"}, "response": RESPONSE} | fields
     reply = played(OddServer(verify=HttpReply.json(body)))
     if isinstance(wanted, str):
         assert reply.status_code == 500
@@ -132,3 +142,42 @@ def test_redirects_are_followed(status: int, method: str) -> None:
     assert played(away).json()["response"]["output"][1]["output"] == "away"
     round_and_round = OddServer(tool=HttpReply(307, b"", (("location", "/tool"),)))
     assert "more than 10 redirects" in played(round_and_round).text
+
+
+@pytest.mark.parametrize(
+    ("changed", "wrong"),
+    [
+        ({"tools": None}, "tools: Input should be a valid list"),
+        ({"output": [{"type": "web_search_call"}]}, "output.0: Input tag"),
+        ({"output": [{"type": "reasoning", "summary": []}]}, "output.0.reasoning.id: Field required"),
+    ],
+)
+def test_a_models_reply_that_nemo_gym_would_not_take_is_named(changed: dict[str, Any], wrong: str) -> None:
+    """A trainer's own model server, of which nemo-gym's agents make a 500."""
+    with MockGym() as gym:
+        gym.add_resources("odd", OddServer())
+        reply = HttpReply.json(RESPONSE | changed)
+
+        async def answer(_: HttpRequest) -> HttpReply:
+            return reply
+
+        gym.add_model("own", App({("POST", "/v1/responses"): answer}))
+        url = gym.add_agent("agent", resources="odd", model="own")
+        run = httpx.post(f"{url}/run", json={"responses_create_params": {"input": "x"}})
+    assert run.status_code == 500
+    assert f"Received an invalid response from model server, {wrong}" in run.json()
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [("../verify", "/verify"), ("a/./b/../tool?x=1#y", "/a/tool"), ("to%6Fl", "/tool"), ("//tool", "///tool")],
+)
+def test_a_tools_name_is_read_as_a_path(name: str, path: str) -> None:
+    """As aiohttp reads it: what a policy makes up may reach other routes than a tool's."""
+    server = OddServer()
+    with MockGym() as gym:
+        gym.add_resources("odd", server)
+        url = gym.add_agent("agent", resources="odd")
+        gym.policy.script("any", [call(name), "Done."])
+        assert httpx.post(f"{url}/run", json={"responses_create_params": {"input": "x"}}).status_code == 200
+    assert server.asked[1][1] == path

@@ -5,14 +5,15 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
+from pydantic import ValidationError
 from pydantic_core import from_json
 
+from gym_mocks.agent.model_replies import ModelReply
 from gym_mocks.agent.peers import CookieValues, Peers, cookies_of
 from gym_mocks.wire import HttpReply
 
-# What NeMoGymResponse takes as an output item; the agent fails on others (nemo_gym/openai_utils.py, 0.4.0).
-KNOWN_ITEMS = {"message", "function_call", "function_call_output", "reasoning"}
-
+UNREAD = dict.fromkeys(map(ord, "\t\r\n"))  # in an address
+URL_LETTERS = ":/?#[]@!$&'()*+,;=%"  # that stand for themselves
 
 TURNS = 1_000  # the default agent has no end of its own; a model that never comes to one would keep this one for ever
 
@@ -50,7 +51,7 @@ async def play(
         usage = _summed(usage, response.get("usage"))
         calls = [item for item in output if item["type"] == "function_call"]
         messages = [item for item in output if item["type"] == "message" and item["role"] == "assistant"]
-        if response.get("incomplete_details") or (messages and not calls):
+        if response.get("incomplete_details") is not None or (messages and not calls):
             break
         for call in calls:
             told, cookies = await _called(peers, call, cookies)
@@ -68,8 +69,22 @@ async def _called(peers: Peers, call: Mapping[str, Any], cookies: CookieValues) 
         return json.dumps({"error": f"Invalid tool call arguments: {error!r}"}), cookies
     if _has_big_integer(arguments):
         raise TypeError("Integer exceeds 64-bit range")  # as orjson does
-    reply = await peers.post(f"{peers.resources}/{quote(call['name'])}", arguments, cookies)
+    reply = await peers.post(_url(peers.resources, call["name"]), arguments, cookies)
     return body_of(reply).decode(), cookies_of(reply)
+
+
+def _url(base: str, name: str) -> str:
+    """A tool's address as aiohttp reads it: `../verify` and `verify#a` are paths of this server, too."""
+    path, mark, query = name.translate(UNREAD).partition("#")[0].partition("?")
+    segments: list[str] = []
+    for segment in path.split("/"):
+        if segment == "..":
+            segments[-1:] = []
+        elif segment != ".":
+            segments.append(segment)
+    if path.rpartition("/")[2] in {".", ".."}:
+        segments.append("")
+    return quote(f"{base}/{'/'.join(segments)}{mark}{query}", safe=URL_LETTERS)
 
 
 def succeeded(reply: HttpReply) -> HttpReply:
@@ -116,10 +131,23 @@ def _has_big_integer(value: Any) -> bool:
 
 
 def _output(response: Mapping[str, Any]) -> list[dict[str, Any]]:
-    output = response.get("output")
-    if not isinstance(output, list) or any(item.get("type") not in KNOWN_ITEMS for item in output):
-        raise RuntimeError(f"Received an invalid response from model server: {json.dumps(response)}")
-    return output
+    """A response's items, each with its type.
+
+    Raises:
+        RuntimeError: it is none that nemo-gym would take.
+    """
+    try:
+        ModelReply.model_validate(response)
+    except ValidationError as error:
+        wrong = told(error)
+        raise RuntimeError(f"Received an invalid response from model server, {wrong}: {json.dumps(response)}") from None
+    return [{"type": "message"} | item for item in response["output"]]
+
+
+def told(error: ValidationError) -> str:
+    """What is wrong, and where."""
+    wrong = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors(include_url=False))
+    return f"{'; '.join(wrong):.1000}"
 
 
 def _result(call: Mapping[str, Any], text: str) -> dict[str, Any]:

@@ -5,10 +5,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from gym_mocks.agent.loop import InnerError, checked, play, succeeded
+from gym_mocks.agent.loop import InnerError, checked, play, succeeded, told
+from gym_mocks.agent.model_replies import ModelReply
 from gym_mocks.agent.peers import CookieValues, Peers, cookies_of
 from gym_mocks.resources.models import validated
-from gym_mocks.resources.rows import CreateParams, LaterCreateParams, PolicyResponse, TaskRow
+from gym_mocks.resources.rows import CreateParams, LaterCreateParams, TaskRow
 from gym_mocks.resources.signed_cookie import SignedCookie
 from gym_mocks.wire import App, HttpReply, HttpRequest, json_body, live
 
@@ -24,7 +25,7 @@ DEFAULTS = {
 class Verified(TaskRow):
     """What the agent takes for verify's reply (`SimpleAgentVerifyResponse`): "0.5" is a reward, too, and "nan" leaves as null."""
 
-    response: PolicyResponse
+    response: ModelReply
     reward: float
 
 
@@ -70,8 +71,7 @@ class MockAgent(App):
         try:
             reward = Verified.model_validate(scored).reward
         except ValidationError as error:
-            wrong = "; ".join(f"{each['loc'][0]}: {each['msg']}" for each in error.errors())
-            raise RuntimeError(f"{url} replied with what is no rollout's score: {wrong:.1000}") from None
+            raise RuntimeError(f"{url} replied with what is no rollout's score: {told(error)}") from None
         return scored | {"reward": reward if math.isfinite(reward) else None}
 
     async def dispatch(self, request: HttpRequest) -> HttpReply:

@@ -41,6 +41,19 @@ SCRIPTS: dict[str, list[Any]] = {
     ],
     "no-arguments": [raw_call("list_notes", "{}"), "Done."],
     "unknown-tool": [call("no_such", a=1), call("a b/c", a=1), WRITE, "Done."],
+    "odd-names": [
+        *(
+            raw_call(name, '{"title": "shopping"}')
+            for name in (
+                "./x/../read_note?a=1#b",
+                "read%5Fnote",
+                "/read_note",
+                "r\u00e9ad\tnote ",
+                "?\u00e9=\u00fc&a b",
+            )
+        ),
+        "Done.",
+    ],
     "refused": [call("read_note", titel="x"), WRITE, "Done."],
     "raises": [WRITE, call("divide", number=0), READ, "Done."],
     "not-a-number": [raw_call("divide", '{"number": NaN}'), WRITE, "Done."],
@@ -190,6 +203,50 @@ def test_a_run_is_the_same_or_differs_as_is_known(gym: MockGym, name: str) -> No
     gym.faults.clear()
     found = differences(mine, theirs) or None
     assert found == known("agent", name, found)
+
+
+def without(*path: str) -> Callable[[Any], None]:
+    """Takes a member out of a response; `output` stands for its first item."""
+
+    def take(response: Any) -> None:
+        *outer, name = path
+        for each in outer:
+            response = response[each][0] if each in {"output", "content"} else response[each]
+        del response[name]
+
+    return take
+
+
+#: What a model server may leave out or get wrong, and nemo-gym's agents of every version refuse.
+MODEL_REPLIES: dict[str, Callable[[Any], None]] = {
+    **{name: without(name) for name in ("id", "created_at", "object", "model", "tools", "parallel_tool_calls")},
+    "message-id": without("output", "id"),
+    "annotations": without("output", "content", "annotations"),
+    "usage": without("usage", "input_tokens_details"),
+    "user": lambda response: response["output"][0].update(role="user"),
+    "arguments": lambda response: response["output"].append(
+        {"type": "function_call", "call_id": "c", "name": "list_notes", "arguments": {}}
+    ),
+    "reasoning": lambda response: response["output"].append({"type": "reasoning", "summary": []}),
+}
+
+
+@pytest.mark.parametrize("name", MODEL_REPLIES)
+def test_a_models_reply_that_lacks_something_is_refused(
+    gym: MockGym, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dispatch = gym.policy.dispatch
+
+    async def odd(request: HttpRequest) -> HttpReply:
+        reply = await dispatch(request)
+        response = json.loads(body_of(reply))
+        MODEL_REPLIES[name](response)
+        return HttpReply.json(response)
+
+    with gym.policy.script("script", ["Done."]):
+        assert [run(gym, agent, Play([]))[0] for agent in ("mock", "real")] == [200, 200]
+        monkeypatch.setattr(gym.policy, "dispatch", odd)
+        assert [run(gym, agent, Play([]))[0] for agent in ("mock", "real")] == [500, 500]
 
 
 def differences(mine: tuple[int, Any, list[Any]], theirs: tuple[int, Any, list[Any]]) -> list[str]:
