@@ -272,3 +272,23 @@ def test_a_prompt_begins_with_the_tokens_that_a_client_requires() -> None:
             conversation += [kept, {"role": "user", "content": "And?"}]
         wrong = {"messages": conversation, "required_prefix_token_ids": ["7"]}
         assert client.post("/v1/chat/completions", json=wrong).status_code == 400
+
+
+def test_a_response_whose_context_was_compacted_begins_with_the_tokens_that_are_required() -> None:
+    """As nemo-gym 0.7.0's simple_agent_with_compaction asks vllm_model_with_compaction: `/tokenize` first, with its input."""
+    policy = FakePolicy(token_fields=True)
+    policy.script("any", [[think("Hm."), call("add", number=1)], say("Sunny.")])
+    said: list[Json] = [{"role": "user", "content": "Go."}]
+    with serve(policy) as url, httpx.Client(base_url=url) as client:
+        first = client.post("/v1/responses", json={"input": said}).json()["output"]
+        seen = first[-1]["prompt_token_ids"] + first[-1]["generation_token_ids"]
+        result = {"type": "function_call_output", "call_id": first[-1]["call_id"], "output": "1"}
+        compacted = [*said, {key: first[-1][key] for key in ("type", "id", "call_id", "name", "arguments")}, result]
+        body = {"input": compacted, "required_prefix_token_ids": seen}
+        tokens = client.post("/tokenize", json=body).json()["tokens"]
+        last = client.post("/v1/responses", json=body).json()["output"][-1]
+        assert client.post("/v1/responses", json=body | {"required_prefix_token_ids": ["7"]}).status_code == 400
+    assert last["content"][0]["text"] == "Sunny."
+    assert last["prompt_token_ids"] == tokens
+    assert tokens[: len(seen)] == seen
+    assert len(tokens) > len(seen)

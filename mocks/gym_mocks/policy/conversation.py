@@ -93,7 +93,9 @@ class PolicyRequest:
         """The conversation so far, each of the policy's turns apart."""
         if self.raw is not None:
             return (Prompt("user", self.raw.text),)
-        return tuple(READERS[self.api](self.body))
+        read = tuple(READERS[self.api](self.body))
+        required = self.body.get("required_prefix_token_ids")
+        return _beginning_with(required, read) if required else read
 
     @cached_property
     def turns(self) -> tuple[Turn, ...]:
@@ -145,6 +147,16 @@ def _entries(segments: Iterable[Segment]) -> Iterator[ConversationEntry]:
             yield from segment
         elif not isinstance(segment, TokensSeen):
             yield segment
+
+
+def _beginning_with(tokens: Sequence[int], segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
+    """The conversation with these tokens for all up to its last turn."""
+    last = max((at for at, segment in enumerate(segments) if isinstance(segment, tuple)), default=-1)
+    if last < 0:
+        return segments
+    rest = segments[last + 1 :]
+    own = bool(rest) and isinstance(rest[0], TokensSeen)
+    return (*segments[: last + 1], TokensSeen(tokens, ()), *rest[own:])
 
 
 def _responses(body: Mapping[str, Any]) -> Iterator[Segment]:
@@ -222,9 +234,7 @@ def _tokens_seen(item: Mapping[str, Any]) -> TokensSeen | None:
 
 
 def _chat(body: Mapping[str, Any]) -> Iterator[Segment]:
-    messages = list(_objects(body.get("messages")))
-    last = max((at for at, message in enumerate(messages) if _role(message) == "assistant"), default=-1)
-    for at, message in enumerate(messages):
+    for message in _objects(body.get("messages")):
         role, text = _role(message), _text(message.get("content"))
         if role == "tool":
             yield ToolResult(str(message.get("tool_call_id")), text)
@@ -235,8 +245,7 @@ def _chat(body: Mapping[str, Any]) -> Iterator[Segment]:
             calls = [ToolCall(str(each.get("name")), str(each.get("arguments"))) for each in functions]
             reasoning = _text(message.get("reasoning_content")) or _text(message.get("reasoning"))
             yield merged_turn(reasoning, text, _text(message.get("refusal")), calls)
-            required = body.get("required_prefix_token_ids") if at == last else None
-            if (seen := TokensSeen(required, ()) if required else _tokens_seen(message)) is not None:
+            if (seen := _tokens_seen(message)) is not None:
                 yield seen
 
 

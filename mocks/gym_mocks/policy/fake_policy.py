@@ -320,14 +320,16 @@ class FakePolicy(App):
             tokens = list(self.tokenizer.text(prompt))
         else:
             opened = body.get("add_generation_prompt", True) is not False
-            tokens = prompt_tokens(_chat(body), self.tokenizer, open_turn=opened)
+            # nemo-gym 0.7.0's vllm_model_with_compaction takes a response's input, too.
+            asked = _asked("responses" if "input" in body else "chat", body)
+            tokens = prompt_tokens(asked, self.tokenizer, open_turn=opened)
         named = [self.tokenizer.decoded([token]) for token in tokens] if body.get("return_token_strs") else None
         sizes = {"count": len(tokens), "max_model_len": MAX_LENGTH}
         return HttpReply.json({**sizes, "tokens": tokens, "token_strs": named})
 
     async def _render(self, request: HttpRequest) -> HttpReply:
         """The request for tokens that vLLM would make of one for a chat."""
-        asked = _chat(_object(request))
+        asked = _asked("chat", _object(request))
         rendered: dict[str, Any] = {
             "token_ids": prompt_tokens(asked, self.tokenizer),
             "features": None,
@@ -373,11 +375,11 @@ def _object(request: HttpRequest) -> dict[str, Any]:
     return body
 
 
-def _chat(body: dict[str, Any]) -> PolicyRequest:
-    """The request of a chat that is asked for its tokens alone."""
-    if why := refused_value("chat", body):
+def _asked(api: PolicyApi, body: dict[str, Any]) -> PolicyRequest:
+    """A request that is asked for its tokens alone."""
+    if why := refused_value(api, body):
         raise HttpRefusal(400, why)
-    return PolicyRequest("chat", body)
+    return PolicyRequest(api, body)
 
 
 def _reply_of(answered: Sequence[_Answered], shape: AnswerShape, *, joined: bool) -> HttpReply:

@@ -54,7 +54,10 @@ def _raw_prompt(value: Any) -> bool:
 # By field: whether its value is answered, and what is said where it is not.
 Fields = dict[str, tuple[Callable[[Any], bool], str]]
 
+IDS = (lambda value: value is None or token_ids(value), "a list of token ids is expected")
+
 EVERY_API: Fields = {
+    "required_prefix_token_ids": IDS,
     "model": (lambda value: isinstance(value, str | None), "a name is expected"),
     "stream": (lambda value: isinstance(value, bool | None), "true or false is expected"),
     "tools": (lambda value: not value or _tools(value), "a list of objects is expected, with objects as parameters"),
@@ -94,10 +97,7 @@ OF_API: dict[PolicyApi, Fields] = {
         **MESSAGES,
         "functions": (_none, "not supported; send tools"),
         "stream_options": OPTIONS,
-        **dict.fromkeys(
-            ("input_ids", "required_prefix_token_ids"),
-            (lambda value: value is None or token_ids(value), "a list of token ids is expected"),
-        ),
+        "input_ids": IDS,
     },
     "messages": MESSAGES,
     "completions": {
@@ -112,7 +112,7 @@ OF_API: dict[PolicyApi, Fields] = {
         **ENGINE,
     },
     "sglang": {
-        "input_ids": (lambda value: value is None or token_ids(value), "a list of token ids is expected"),
+        "input_ids": IDS,
         "text": (lambda value: isinstance(value, str | None), "a text is expected"),
         "token_ids_logprob": (
             lambda value: value is None or (token_ids(value) and len(value) <= NAMED_IDS),
