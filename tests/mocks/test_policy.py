@@ -443,3 +443,12 @@ def test_a_function_that_is_no_object_is_none(client: httpx.Client, function: An
     called = {"role": "assistant", "content": None, "tool_calls": [{"id": "a", "function": function}]}
     asked = {"messages": [*HELLO["messages"], called], "tools": [{"type": "function", "function": function}]}
     assert client.post("/v1/chat/completions", json=asked).status_code == 200
+
+
+@pytest.mark.parametrize("where", ["/openai/deployments/a.b", "/openai/v1", "/openai"])
+def test_azures_clients_and_groqs_get_what_is_below_v1(policy: FakePolicy, client: httpx.Client, where: str) -> None:
+    policy.script("other", ["no"])
+    policy.script("one", ["yes"], api_key="key-1")
+    body = {"messages": USER}
+    reply = client.post(f"{where}/chat/completions", json=body, headers={"api-key": "key-1"})
+    assert reply.json()["choices"][0]["message"]["content"] == "yes"

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 # The rollout that a call is for, which agents of nemo-gym 0.5.1 and later put before the path
 # (nemo_gym/base_responses_api_model.py strips it).
 ROLLOUT_PREFIX = re.compile(r"^/ng-rollout/[A-Za-z0-9][A-Za-z0-9._-]*(/training-token-capture)?(?=/)")
+#: Where Azure's clients ask, by a deployment's name or not, and Groq's.
+OPENAI_PREFIX = re.compile(r"^/openai(/v1|/deployments/[^/]+)?(?=/)")
 #: Which say that it lives; the last is SGLang's.
 PROBES = ("/", "/health", "/livez", "/readyz", "/healthz", "/health_generate")
 MODELS = "/v1/models"
@@ -182,7 +184,7 @@ class FakePolicy(App):
     async def dispatch(self, request: HttpRequest) -> HttpReply:
         """Answer; refusals have the shape that OpenAI's clients read."""
         try:
-            path = ROLLOUT_PREFIX.sub("", request.path)
+            path = OPENAI_PREFIX.sub("/v1", ROLLOUT_PREFIX.sub("", request.path))
             asked = request if path == request.path else replace(request, path=path)
             return await self.find(asked)(asked)
         except HttpRefusal as refused:
@@ -208,7 +210,10 @@ class FakePolicy(App):
             raise HttpRefusal(400, why)
         if api == "responses":
             parts = [self.stored.whole(body)]
-        key = request.headers.get("authorization", "").removeprefix("Bearer ") or request.headers.get("x-api-key", "")
+        keys = (
+            request.headers.get(name, "").removeprefix("Bearer ") for name in ("authorization", "x-api-key", "api-key")
+        )
+        key = next(filter(None, keys), "")
         asked = PolicyRequest(api, body, key)
         route = self._route(asked, request.body)
         asked = replace(asked, route=route.name if route else "")

@@ -8,7 +8,7 @@ import httpx
 import openai
 import pytest
 import respx
-from openai import AsyncOpenAI, OpenAI
+from openai import AsyncOpenAI, AzureOpenAI, OpenAI
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import Response, ResponseItem, ResponseStreamEvent
 from pydantic import TypeAdapter
@@ -194,6 +194,17 @@ def test_chat_streamed(url: str) -> None:
             final = stream.get_final_completion()
     calls = final.choices[0].message.tool_calls or []
     assert [c.function.arguments for c in calls] == ['{"city": "Paris"}', "{}"]
+
+
+def test_azures_clients_ask_below_another_path(url: str) -> None:
+    """By a deployment's name, or none; Groq's SDK 1.7 and nemo-gym's azure_openai_model ask so, too."""
+    messages: Any = [{"role": "user", "content": "Weather?"}]
+    with AzureOpenAI(azure_endpoint=url.removesuffix("/v1"), api_key="k", api_version="2024-10-21") as client:
+        chat = client.chat.completions.create(model="weather", messages=messages)
+        response = client.responses.create(model="weather", input="Weather?")
+        assert [model.id for model in client.models.list()] == ["weather"]
+    assert len(chat.choices[0].message.tool_calls or []) == 2
+    assert len(response.output) == 3
 
 
 def test_async_plain_and_streamed(url: str) -> None:
