@@ -15,11 +15,13 @@ from gym_mocks.composition import Declared, Registered, compose, declared
 from gym_mocks.head import Head, load_config, merged, to_yaml
 from gym_mocks.head.mock_head import ServerType
 from gym_mocks.policy import FakePolicy
+from gym_mocks.policy.fake_policy import ROLLOUT_PREFIX
 from gym_mocks.policy.tokens import TokensBy
 from gym_mocks.resources import ResourcesServer
 from gym_mocks.rollout_faults import RUN, FaultyServer, RolloutFault, RolloutFaults
 from gym_mocks.serving import Host
 from gym_mocks.wire import App, HttpRefusal, HttpRequest
+from gym_mocks.wire.app import Receive, Scope, Send
 from gym_mocks.wire.client import ASGIApp, LocalClient
 
 POLICY = "policy_model"  # the name that nemo-gym's own agent configurations call the policy by
@@ -324,8 +326,9 @@ class MockGym:
         served: ASGIApp = app
         if kind in {"responses_api_agents", "resources_servers"}:
             agents = kind == "responses_api_agents"
+            inner = app if agents or not isinstance(app, App) else _below_rollouts(app)
             served = FaultyServer(
-                name, app, self.faults, lambda scope: self._drop(name, scope), self._end, agents=agents
+                name, inner, self.faults, lambda scope: self._drop(name, scope), self._end, agents=agents
             )
         url = self._host.serve(served, host=self.host, port=port)
         if isinstance(app, App):
@@ -352,6 +355,16 @@ class MockGym:
         }
         config, self._head.instances = compose(self._files, self._registered.values())
         self._head.config = policy | config | head  # a file's own address of a head is another's
+
+
+def _below_rollouts(app: App) -> ASGIApp:
+    """An application whose paths may begin with the rollout's name: nemo-gym's agents (0.5.1 on) ask so if `observability_enabled`."""
+
+    async def served(scope: Scope, receive: Receive, send: Send) -> None:
+        path = {"path": ROLLOUT_PREFIX.sub("", scope["path"])} if "path" in scope else {}
+        await app({**scope, **path}, receive, send)
+
+    return served
 
 
 def _broken(_: Mapping[str, Any]) -> None:

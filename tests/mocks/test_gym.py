@@ -282,3 +282,12 @@ def test_a_configuration_may_be_named_by_a_text(gym: MockGym, tmp_path: Path) ->
     (tmp_path / "a.yaml").write_text("a: 1", encoding="utf-8")
     gym.add_config(str(tmp_path / "a.yaml"))
     assert gym.config["a"] == 1
+
+
+def test_a_resources_server_is_asked_without_the_rollouts_name() -> None:
+    """As agents of nemo-gym 0.5.1 and later ask if `observability_enabled`; a fault of the path happens there, too."""
+    with MockGym() as gym:
+        url = gym.add_resources("weather", weather.server())
+        assert httpx.post(f"{url}/ng-rollout/3-0-a1/seed_session", json=weather.ROWS[0]).json() == {}
+        gym.fail(RolloutFault("status", path="/seed_session", status=503))
+        assert httpx.post(f"{url}/ng-rollout/3-0-a1/seed_session", json=weather.ROWS[0]).status_code == 503

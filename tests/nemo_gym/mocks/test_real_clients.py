@@ -137,6 +137,18 @@ def test_the_real_agent_with_our_policy_and_reference_server() -> None:
         assert len(bundles) >= 3
 
 
+@pytest.mark.skipif(VERSION < (0, 5), reason="observability came with 0.5.0")
+def test_the_real_agent_names_the_rollout_before_each_path() -> None:
+    """`observability_enabled`: of the resources server, too (server_utils.py)."""
+    with MockGym() as gym:
+        gym.add_servers({"observability_enabled": True})
+        gym.add_resources("weather", weather.server())
+        gym.policy.script("any", [call("get_weather", city="Paris"), "Sunny."])
+        run = add_simple_agent(gym, "agent", resources="weather") + "/run"
+        row = weather.ROWS[0] | {"_ng_task_index": 0, "_ng_rollout_index": 0}
+        assert httpx.post(run, json=row, timeout=60).json()["reward"] == 1.0
+
+
 def test_the_real_model_server_with_our_policy_as_upstream() -> None:
     with MockGym() as gym:
         gym.add_resources("weather", weather.server())
