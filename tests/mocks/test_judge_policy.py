@@ -97,6 +97,22 @@ def test_one_of_the_labels_is_said_beside_the_words(prompt: str, yes: str, no: s
     assert _both(prompt) == (f"{WORDS[True]}\n{yes}", f"{WORDS[False]}\n{no}")
 
 
+@pytest.mark.parametrize(
+    ("prompt", "yes", "no"),
+    [
+        ('End with a line "VERDICT: YES" or "VERDICT: NO".', "VERDICT: YES", "VERDICT: NO"),
+        ("Is it met?\nJudgement: <correct/incorrect>", "Judgement: correct", "Judgement: incorrect"),
+        ("Question: 7 or 8?\nGrade it.\nFinal score: [0-10]\n", "Final score: 10", "Final score: 0"),
+    ],
+)
+def test_a_line_is_said_that_the_prompt_shows_for_a_verdict(prompt: str, yes: str, no: str) -> None:
+    assert _both(prompt) == (f"{WORDS[True]}\n{yes}", f"{WORDS[False]}\n{no}")
+
+
+def test_lines_that_are_no_verdict_are_not_said() -> None:
+    assert _both("Question: tea or coffee?\nAnswer: tea\nPlace: Rome") == (WORDS[True], WORDS[False])
+
+
 def test_words_that_have_a_label_are_enough() -> None:
     said = judging(favourable=True, words="Yes. [[A=B]]")(
         PolicyRequest("responses", {"input": "[[A>B]], [[A=B]] or [[B>A]]"})

@@ -1,7 +1,8 @@
 """A policy that judges: it says yes or no in the form that it is asked for, as a judge model would.
 
 In this order: the arguments of a tool that it is made to call, the JSON Schema that its answer has to follow, the JSON
-object that its prompt shows, else words of the caller's choice, with the tags and the label that its prompt shows.
+object that its prompt shows, else words of the caller's choice, with the tags, the label and the lines that its prompt
+shows.
 """
 
 import json
@@ -14,7 +15,7 @@ from gym_mocks.policy.conversation import PolicyRequest, Prompt
 from gym_mocks.policy.items import Say, ToolCall
 from gym_mocks.policy.policies import Policy
 from gym_mocks.policy.samples import sample
-from gym_mocks.policy.shown_forms import is_number, shown_labels, shown_object, shown_tags
+from gym_mocks.policy.shown_forms import is_number, shown_labels, shown_lines, shown_object, shown_tags
 
 #: How words begin that speak for an answer, and against it; and those that do as a whole.
 _FOR: Final = re.compile(
@@ -32,6 +33,8 @@ _NO: Final = frozenset({"no", "not", "non", "none"})
 _DEEPEST: Final = 12
 _MOST: Final = 100
 
+_SCORE: Final = re.compile("score|rating|grade|mark|points", re.IGNORECASE)
+
 _REASON: Final = "This is what the mock judge says."
 
 
@@ -45,8 +48,8 @@ def judging(*, favourable: bool, words: str) -> Policy:
             return Say(json.dumps(_valid(schema, favourable=favourable)))
         prompt = "\n\n".join(entry.text for entry in request.entries if isinstance(entry, Prompt))
         if (shown := shown_object(prompt)) is None:
-            tagged = _tagged(prompt, favourable=favourable)
-            return Say("\n".join([words, *tagged, *_labelled(prompt, words, favourable=favourable)]))
+            tagged, lines = _tagged(prompt, favourable=favourable), _lines(prompt, favourable=favourable)
+            return Say("\n".join([words, *tagged, *_labelled(prompt, words, favourable=favourable), *lines]))
         fenced, schema = shown
         said = json.dumps(_filled(schema, schema, favourable=favourable))
         return Say(f"```json\n{said}\n```" if fenced else said)
@@ -176,6 +179,14 @@ def _tagged(prompt: str, *, favourable: bool) -> Iterator[str]:
     """What is said within the tags that a prompt shows."""
     for tag, schema in shown_tags(prompt):
         yield f"<{tag}>{_filled(schema, schema, favourable=favourable)}</{tag}>"
+
+
+def _lines(prompt: str, *, favourable: bool) -> Iterator[str]:
+    """The lines that a prompt shows for a verdict: with an option for an answer and one against it, or with a score."""
+    for name, schema in shown_lines(prompt):
+        verdict = {-1, 1} <= set(map(_leaning, schema.get("enum", ())))
+        if verdict or (_bounds(schema) and _SCORE.search(name)):
+            yield f"{name}: {_filled(schema, schema, favourable=favourable)}"
 
 
 def _labelled(prompt: str, words: str, *, favourable: bool) -> Iterator[str]:

@@ -45,6 +45,9 @@ _CLOSING: Final = re.compile(r"[^{}]{0,200}?\}")
 _LABEL: Final = re.compile(r"\[\[([^\[\]\n]{1,40})\]\]")
 _TAG: Final = re.compile(r"<([A-Za-z_]\w*)>([^<>]{1,80})</\1>")
 
+#: A line that a prompt shows, such as `VERDICT: YES` or `Score: <0-10>`: at its beginning, or in quotes.
+_LINE: Final = re.compile(r"(?:^|[\"'`*])[ \t]*([A-Za-z][A-Za-z _-]{0,30}):[ \t]*([^\n\"'`.;*]{1,60})", re.MULTILINE)
+
 #: Levels of an example, examples that are looked at, characters of a value's place, words of an option, and labels.
 _DEEPEST: Final = 12
 _EXAMPLES: Final = 200
@@ -160,6 +163,19 @@ def shown_tags(prompt: str) -> Iterator[tuple[str, dict[str, Any]]]:
         schema = _leaf(shown)
         if schema != {"type": "string"}:
             yield tag, schema
+
+
+def shown_lines(prompt: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What lines begin with that a prompt shows with several options or with bounds, each with the schema of what follows."""
+    shown: dict[str, list[str]] = {}
+    for label, value in islice(_LINE.findall(prompt), _EXAMPLES):
+        shown.setdefault(label, []).append(value.strip("[] " + _MARKS))
+    for label, values in shown.items():
+        options = list(dict.fromkeys(values))
+        if len(options) > 1 and all(0 < len(each.split()) <= _OPTION for each in options):
+            yield label, {"enum": options}
+        elif len(options) == 1 and (_BETWEEN.search(options[0]) or _RANGE.search(options[0])):
+            yield label, _leaf(options[0])
 
 
 def shown_labels(prompt: str) -> list[str]:
