@@ -33,4 +33,5 @@ class HostsDown:
         if answer is None or has_failed(answer):
             outside.settle(OtherHosts.DOWN)
             return None
+        case.bench.learned.forget_answers()
         return TryAgain("it answers nothing of use while other hosts are down: they answer an empty object instead")

@@ -99,6 +99,11 @@ class Learned:
     judged_rows: tuple[JudgedRow, ...] | None = None
     doubted: float = 0.0
 
+    def forget_answers(self) -> None:
+        """Forget what it answered, since what it asks answers otherwise from now on: another answer is no other session's doing then."""
+        self.knowledge = self.first_look = None
+        self.alone.clear()
+
 
 @dataclass
 class Tried:
