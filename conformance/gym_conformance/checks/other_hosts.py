@@ -3,9 +3,15 @@
 While it is judged, a recorder on loopback stands for all other hosts (`--gym-network` leaves them as they are).
 """
 
+from collections.abc import Sequence
+
+from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.endpoints import VERIFY
+from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.exchange import Exchange
 from gym_conformance.trajectories.before_and_after import writing
+from gym_conformance.trajectories.first import made_up
+from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.in_form import expect_named_cause, expect_reported
@@ -35,7 +41,7 @@ OUTSIDE = need(
 async def outside_answers(trial: Trial, hosts: OtherHosts) -> None:
     """Plays two rows while all other hosts are down, slow, or answer 429, 500, garbage or an empty object.
 
-    The calls are a recorded rollout's, or made up from the rows' definitions. The sessions are opened beforehand,
+    The calls are a recorded rollout's; those of other tools are made up from the rows' definitions. The sessions are opened beforehand,
     because a seed may fetch data, and would keep what the mock made up.
 
     If another host is asked, each reply must come within --gym-timeout; a 5xx must name its cause, and not be the bare
@@ -53,7 +59,7 @@ async def outside_answers(trial: Trial, hosts: OtherHosts) -> None:
         # what waits for a host that fails is answered otherwise
         with trial.gym.endpoint.forgiving(when=hosts is not outside.settled):
             for row, session in opened:
-                for call in writing(trial.gym, row).calls if row.tools else ():
+                for call in _calls(trial.gym, row) if row.tools else ():
                     await session.call(call)
                 await session.verify(an_answer(trial.gym, row))
     finally:
@@ -62,6 +68,13 @@ async def outside_answers(trial: Trial, hosts: OtherHosts) -> None:
         raise NotApplicable("nothing that was tried asks another host")
     for exchange in trial.channel.exchanges:
         _expect_form(exchange, hosts)
+
+
+def _calls(gym: Gym, row: Row) -> Sequence[Call]:
+    """Calls of all tools: those that a recorded rollout makes, and made-up ones of the others."""
+    written = writing(gym, row).calls
+    called = {call.name for call in written}
+    return [*written, *(call for call in made_up(Knowledge((row,)), row).calls if call.name not in called)]
 
 
 def _expect_form(exchange: Exchange, hosts: OtherHosts) -> None:

@@ -1,7 +1,7 @@
 """A recorded rollout's calls, run again: the one trajectory that is known to mean something to the server."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.policy_output import DO_NOTHING, Item, message, response
@@ -19,6 +19,9 @@ from gym_conformance.trials.trial import Trial, ensure_opened
 
 #: Enough to write and to read again.
 _CALLS = 8
+
+#: What may be an answer, also where a box or a program is asked for.
+_ANSWER: Final = "The answer is 42: \\boxed{42}\n\n```python\nprint(42)\n```"
 
 
 async def replayed(trial: Trial, habit: CookieHabit, channel: Channel) -> TrajectoryRun:
@@ -48,7 +51,7 @@ async def verify_recorded(session: Session, row: Row, gym: Gym) -> Reply:
 def an_answer(gym: Gym, row: Row) -> dict[str, Any]:
     """What was recorded of the row first, or else what may be an answer."""
     recorded = gym.recorded.get(row, ())
-    return response(recorded[0].output if recorded else [message("The answer is 42.")])
+    return response(recorded[0].output if recorded else [message(_ANSWER)])
 
 
 async def called(trial: Trial, row: Row, channel: Channel | None = None, output: list[Item] | None = None) -> Session:
