@@ -18,7 +18,7 @@ from gym_conformance.session.likeness import Answer, alike
 from gym_conformance.session.refusals import says_error, says_no, says_yes
 from gym_conformance.trajectories.renaming import renamed
 from gym_conformance.trajectories.trajectory import Trajectory, is_linked
-from gym_schemas import Acceptance, Document, Schema, boundary_values, properties_of, walk, whole
+from gym_schemas import Acceptance, Document, Schema, boundary_values, constants, properties_of, walk, whole
 from gym_schemas.json_values import type_of
 
 #: Words for something that does not exist: a lookup answers so to any value that it does not find.
@@ -74,11 +74,13 @@ class Argument:
         self.returned: list[Any] = []
         self.otherwise: tuple[Any, Reply] | None = None
         self.missing: Reply | None = None
+        self.beyond: dict[int, tuple[int, Reply]] = {}  # by bound
 
     async def refused(self) -> RefusedCall | None:
         """An allowed value that is refused like a wrong one, while a call that differs only there is accepted."""
         await self._try_wrong()
-        refused = await self._try_allowed() if self.wrong or self.missing else []
+        await self._try_beyond()
+        refused = await self._try_allowed() if self.wrong or self.missing or self.beyond else []
         if refused:
             await self._try_given()
         if refused and not self.taken:
@@ -135,6 +137,19 @@ class Argument:
             reply = (await self._ask_without())[1]
             if says_no(reply):
                 self.missing = reply
+
+    async def _try_beyond(self) -> None:
+        """Refusals of integers just beyond a bound, where the one just within it is accepted.
+
+        If the bound itself is refused alike, it is off by one. A state may set limits too, but hardly that one.
+        """
+        acceptance = Acceptance(self.node)
+        for bound in constants(self.node):
+            for beyond, within in ((bound + 1, bound - 1), (bound - 1, bound + 1)) if type(bound) is int else ():
+                if [acceptance.accepts(each) for each in (within, bound, beyond)] == [True, True, False]:
+                    (_, refusal), (_, answer) = await self._ask(beyond), await self._ask(within)
+                    if says_no(refusal) and says_yes(answer):
+                        self.beyond[bound] = beyond, refusal
 
     async def _try_allowed(self) -> list[tuple[Any, Any, Reply, tuple[str, Reply]]]:
         refused = []
@@ -203,6 +218,10 @@ class Argument:
             return None
         if not value and self.missing and alike(Answer(reply, ()), Answer(self.missing, ())):
             return f"a call without {self.name}", self.missing
+        if type(value) is int and value in self.beyond and not _ABSENT.search(reply.text):
+            over, refusal = self.beyond[value]
+            if alike(Answer(reply, (value,)), Answer(refusal, (over,))):
+                return short({self.name: over}), refusal
         for strange, wrongly in self.wrong:
             typed = not isinstance(strange, type(value)) or isinstance(strange, bool) is not isinstance(value, bool)
             # the identical text counts too: a value such as `a` may be one of its words
