@@ -49,7 +49,7 @@ _STEPS = 8
 #: Episodes alone that must agree before another one is held to what they agree in.
 _ALONE = 6
 
-#: Recorded rollouts that are played.
+#: Recorded rollouts that are played, and prompts.
 _PLAYS = 4
 
 #: Seconds of waiting, at most, for what changes by itself.
@@ -87,19 +87,18 @@ def _turns(output: Iterable[Any]) -> Iterator[Action]:
 
 
 def _plays(gym: Gym) -> Sequence[_Play]:
-    """Episodes to play, longest first: recorded ones, else of what the first prompts show, and of a message again and again."""
+    """Episodes to play: recorded ones, longest first, those of what prompts show, and one of the same message again and again."""
     recorded = [(row, rollout) for row, rollouts in gym.recorded.items() for rollout in rollouts]
     recorded = recorded or [(gym.row, rollout) for rollout in gym.rollouts]
     played = [_Play(row, tuple(_turns(rollout.output))[:_STEPS]) for row, rollout in recorded]
-    if any(play.actions for play in played):
-        return sorted(played, key=lambda play: -len(play.actions))[:_PLAYS]
-    shown = [(row, _shown(row)) for row in (gym.rows or (gym.row,))[:_PLAYS]]
-    still = [DO_NOTHING.response] * _STEPS
-    return [*(_Play(row, actions) for row, actions in shown if actions), _Play(gym.row, still)]
+    played = sorted((play for play in played if play.actions), key=lambda play: -len(play.actions))
+    prompts = [*((row, rollout.data) for row, rollout in recorded), *((row, row.data) for row in gym.rows)]
+    shown = [_Play(row, actions) for row, data in prompts[:_PLAYS] if (actions := _shown(data))]
+    return [*played[:_PLAYS], *shown, _Play(gym.row, [DO_NOTHING.response] * _STEPS)]
 
 
-def _shown(row: Row) -> Sequence[Action]:
-    texts = [match.group() for text in Rollout.input_texts(row.data) for match in _SHOWN.finditer(text)]
+def _shown(data: Mapping[str, Any]) -> Sequence[Action]:
+    texts = [match.group() for text in Rollout.input_texts(data) for match in _SHOWN.finditer(text)]
     return [response([message(text)]) for text in dict.fromkeys(texts)][:_STEPS]
 
 
@@ -176,6 +175,52 @@ async def step_resets(trial: Trial, row: Row) -> None:
         hint = "setup_webserver() does not call setup_session_middleware(app), or a proxy strips the header."
         raise Violation("a Set-Cookie header", f"Set-Cookie {list(reply.set_cookies)}", hint)
     await session.close()
+
+
+@check(
+    "step-earlier",
+    "An episode MUST know nothing about earlier ones",
+    why="rollouts build on what others left behind; the same actions earn a different reward each time, and nothing reports it.",
+    needs=[GYMNASIUM, RESETS],
+)
+async def step_earlier(trial: Trial, _: object) -> None:
+    """Begins an episode 17 times, plays others, and begins it 17 times more; it must begin as before.
+
+    It is reset alone, and with a message that does nothing. Values that differ anyway are not compared.
+
+    Source: `_cleanup_session` in resources_servers/gymnasium/base.py releases what the session held (0.7.0), and each
+    session has a state of its own (every version).
+    """
+    plays = _plays(trial.gym)
+    probes = [_Play(plays[0].row, actions) for actions in ((), (DO_NOTHING.response,))]
+    before, began = [await _times(trial, probe) for probe in probes], time.monotonic()
+    for play in plays:
+        await _played(trial, trial.channel, play)
+    for probe, outcomes in zip(probes, before, strict=True):
+        after = await _times(trial, probe)
+        if not (found := next(_lasting(outcomes, after), None)):
+            continue
+        await asyncio.sleep(min(time.monotonic() - began, _LONGEST_PAUSE))
+        by_itself = next(_lasting(after, await _times(trial, probe)), None)
+        if by_itself is None and rules_out_chance(trial, RUNS):
+            raise Violation(
+                f"{found.answer}, as before other episodes were played",
+                f"{found.actual!r} in an episode after them",
+                "State is kept for all sessions, and no reset makes it anew.",
+                Cause.OUTLIVING_STATE,
+            )
+
+
+async def _times(trial: Trial, play: _Play) -> Sequence[Outcome]:
+    """What the episode comes to, many times; the first is on the trial's record."""
+    channels = [trial.channel, *(Channel(trial.gym.endpoint) for _ in range(RUNS - 1))]
+    return await beside([partial(_played, trial, channel, play) for channel in channels])
+
+
+def _lasting(before: Sequence[Outcome], after: Sequence[Outcome]) -> Iterator[Difference]:
+    if len({len(each.steps) for each in (*before, *after)}) > 1:
+        return iter(())  # it ends now and then
+    return lasting(before, after)
 
 
 def _expect_step(reply: Reply) -> dict[str, Any]:
@@ -333,7 +378,7 @@ async def step_reset_fresh(trial: Trial, row: Row) -> None:
 async def step_isolation(trial: Trial, _: object) -> None:
     """Plays an episode in turn with another one, step by step, each in its own session; it must go as it goes alone.
 
-    The other one is a second one of the same actions, one on another row or with other actions, and one that only
+    The other one is a second one of the same actions, one of other actions, one on another row, and one that only
     begins. Values that differ between episodes alone are not compared.
 
     Source: `session_state` in resources_servers/gymnasium/base.py is kept by the cookie's session id (0.4.0 to 0.7.0).
@@ -341,13 +386,13 @@ async def step_isolation(trial: Trial, _: object) -> None:
     gym = trial.gym
     play, *more = _plays(gym)
     row = next((row for row in gym.rows if row is not play.row), play.row)
-    for other in (play, more[0] if more else _Play(row, play.actions[::-1]), _Play(row, ())):
-        await _expect_apart(trial, play, other)
-
-
-async def _expect_apart(trial: Trial, play: _Play, other: _Play) -> None:
-    """Hold an episode that is played in turn with another one to what it comes to alone."""
     alone, mask = await _alone(trial, play)
+    for other in (play, *more[:1], _Play(row, play.actions[::-1]), _Play(row, ())):
+        await _expect_apart(trial, play, other, alone, mask)
+
+
+async def _expect_apart(trial: Trial, play: _Play, other: _Play, alone: Outcome, mask: frozenset[Place]) -> None:
+    """Hold an episode that is played in turn with another one to what it comes to alone, but for what is masked."""
 
     async def in_turn(channel: Channel) -> Difference | None:
         mine, theirs = _session(trial, play.row, channel), _session(trial, other.row, channel)
@@ -372,52 +417,6 @@ async def _expect_apart(trial: Trial, play: _Play, other: _Play) -> None:
             "State is stored under something other than the session id.",
             Cause.SHARED_STATE,
         )
-
-
-@check(
-    "step-earlier",
-    "An episode MUST know nothing about earlier ones",
-    why="rollouts build on what others left behind; the same actions earn a different reward each time, and nothing reports it.",
-    needs=[GYMNASIUM, RESETS],
-)
-async def step_earlier(trial: Trial, _: object) -> None:
-    """Begins an episode 17 times, plays others, and begins it 17 times more; it must begin as before.
-
-    It is reset alone, and with a message that does nothing. Values that differ anyway are not compared.
-
-    Source: `_cleanup_session` in resources_servers/gymnasium/base.py releases what the session held (0.7.0), and each
-    session has a state of its own (every version).
-    """
-    plays = _plays(trial.gym)
-    probes = [_Play(plays[0].row, actions) for actions in ((), (DO_NOTHING.response,))]
-    before, began = [await _times(trial, probe) for probe in probes], time.monotonic()
-    for play in plays:
-        await _played(trial, trial.channel, play)
-    for probe, outcomes in zip(probes, before, strict=True):
-        after = await _times(trial, probe)
-        if not (found := next(_lasting(outcomes, after), None)):
-            continue
-        await asyncio.sleep(min(time.monotonic() - began, _LONGEST_PAUSE))
-        by_itself = next(_lasting(after, await _times(trial, probe)), None)
-        if by_itself is None and rules_out_chance(trial, RUNS):
-            raise Violation(
-                f"{found.answer}, as before other episodes were played",
-                f"{found.actual!r} in an episode after them",
-                "State is kept for all sessions, and no reset makes it anew.",
-                Cause.OUTLIVING_STATE,
-            )
-
-
-async def _times(trial: Trial, play: _Play) -> Sequence[Outcome]:
-    """What the episode comes to, many times; the first is on the trial's record."""
-    channels = [trial.channel, *(Channel(trial.gym.endpoint) for _ in range(RUNS - 1))]
-    return await beside([partial(_played, trial, channel, play) for channel in channels])
-
-
-def _lasting(before: Sequence[Outcome], after: Sequence[Outcome]) -> Iterator[Difference]:
-    if len({len(each.steps) for each in (*before, *after)}) > 1:
-        return iter(())  # it ends now and then
-    return lasting(before, after)
 
 
 @check(
