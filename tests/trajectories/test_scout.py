@@ -190,6 +190,34 @@ def test_a_call_that_works_is_varied_in_one_argument_at_a_time() -> None:
         assert len(changed) <= 1
 
 
+def test_what_acts_on_what_was_added_is_done_again_and_an_amount_is_more_than_nothing() -> None:
+    app = FastAPI()
+    cart: list[int] = []
+
+    @app.post("/seed_session")
+    def seed(response: Response) -> dict[str, str]:
+        cart.clear()
+        response.set_cookie("session", "1")
+        return {}
+
+    @app.post("/pay")
+    def pay() -> dict[str, int]:
+        return {"paid": sum(cart)}
+
+    @app.post("/take")
+    def take(body: dict[str, int]) -> dict[str, str]:
+        cart.append(body["amount"])
+        return {"taken": "yes"}
+
+    row = _row([_tool("pay"), _tool("take", amount={"type": "integer"})])
+
+    async def find(gym: Gym) -> Scouted:
+        return await scouted(gym, row, row.tools, {})
+
+    found = on_gym(app, find, Dataset((row,)))
+    assert found.taken.calls == (Call("pay", {}), Call("take", {"amount": 1}), Call("pay", {}))
+
+
 def test_what_was_added_is_taken_away_and_added_again_and_the_end_comes_last() -> None:
     app = FastAPI()
     notes: dict[int, str] = {}

@@ -1,6 +1,7 @@
-"""Faults of a tool that only the last recorded rollout calls, and of one that undoes."""
+"""Faults of tools that only the last recorded rollout calls, or none, and of one that undoes."""
 
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import pytest
@@ -96,3 +97,37 @@ def test_what_an_earlier_session_left_to_undo_is_told(careful: bool) -> None:
     [finding] = found_by("isolation-earlier", Pages(careful=careful), _recorded(Pages(careful=True), turns))
     assert (finding.verdict is Verdict.FAIL) is not careful, finding
     assert careful or "undo" in finding.expected
+
+
+class Notes(ResourcesServer):
+    """Things are listed, and noted under an id that is drawn; where it is not `careful`, anybody's note is found by that."""
+
+    def __init__(self, *, careful: bool) -> None:
+        every: dict[str, str] = {}
+
+        def look(state: dict[str, str], note_id: str) -> str:
+            return (state if careful else every).get(note_id, "no such note")
+
+        def drop(state: dict[str, str], note_id: str) -> bool:
+            return state.pop(note_id, None) is not None
+
+        def note(state: dict[str, str], text: str) -> dict[str, str]:
+            note_id = token_hex(4)
+            state[note_id] = every[note_id] = text
+            return {"note_id": note_id}
+
+        super().__init__("notes", tools=[look, drop, note], verify=lambda: 0.0, state=lambda: {"n0": "bread"})
+
+
+@pytest.mark.parametrize("careful", [False, True])
+def test_an_id_that_another_rollouts_tool_returns_is_asked_for_too(careful: bool) -> None:
+    server = Notes(careful=careful)
+    data = _recorded(
+        server,
+        (("look", {"note_id": "n0"}, "bread"), ("drop", {"note_id": "n0"}, True), ("drop", {"note_id": "n0"}, False)),
+        (("look", {"note_id": "n0"}, "bread"), ("drop", {"note_id": "n0"}, True)),
+        (("note", {"text": "buy milk"}, {"note_id": "5c4b6b3f"}),),
+    )
+    [finding] = found_by("isolation-told", server, data)
+    assert (finding.verdict is Verdict.FAIL) is not careful, finding
+    assert careful or "/look" in finding.expected

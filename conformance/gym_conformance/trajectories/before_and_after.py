@@ -196,10 +196,7 @@ async def play(gym: Gym, channel: Channel, one: Trajectory) -> Played:
 
 
 async def changed_since(gym: Gym, look: FirstLook) -> ChangedAnswer | None:
-    """What has changed since the first look, but for numbers, which may count minutes.
-
-    The reward of a recorded rollout counts: it was the same when it was recorded.
-    """
+    """What has changed since the first look, but for numbers other than the reward, which may count minutes."""
     for one, before in zip(look.probes, look.before, strict=True):
         channel = Channel(gym.endpoint)
         after = [await run(gym, channel, one)]
@@ -239,7 +236,12 @@ async def _lasting_as_fast(
 
 
 def _no_numbers(found: Iterator[Difference]) -> Iterator[Difference]:
-    return (one for one in found if not all(isinstance(each, int | float) for each in (one.expected, one.actual)))
+    """All but numbers in replies to calls."""
+    return (
+        one
+        for one in found
+        if one.step == VERIFY or not all(isinstance(each, int | float) for each in (one.expected, one.actual))
+    )
 
 
 async def run_times(

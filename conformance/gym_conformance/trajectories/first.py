@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import cycle, islice
+from itertools import count, cycle, islice
 from random import Random
 from typing import Any
 
@@ -32,7 +32,7 @@ from gym_conformance.trajectories.trajectory import (
     resolve,
     stand_in,
 )
-from gym_schemas import NoValue, Schema, admits, boundary_values, minimal, properties_of, whole
+from gym_schemas import NoValue, Schema, admits, boundary_values, is_numeric, mapped, minimal, properties_of, whole
 
 #: Known trajectories that the properties of one session use.
 _KNOWN = 4
@@ -581,6 +581,14 @@ def plain_arguments(tool: Tool) -> dict[str, Any] | None:
     return least
 
 
+def some(arguments: Any) -> Any:
+    """The arguments with no number 0 and each one by one larger: an amount of 0 may be taken and do nothing, as may a swap of 1 and 1."""
+    more = count()
+    return mapped(
+        arguments, lambda each, _: each + (not each) + next(more) if is_numeric(each) else each, leaf=is_reference
+    )
+
+
 def made_up(knowledge: Knowledge, row: Row) -> Trajectory:
     """A minimal call of each tool, writes before reads, with ids taken from the replies to earlier calls."""
     writes, reads = list[Call](), list[Call]()
@@ -599,9 +607,11 @@ def made_up(knowledge: Knowledge, row: Row) -> Trajectory:
 
 
 def _linked(call: Call, tool: Tool, calls: Sequence[Call], knowledge: Knowledge) -> Call:
+    """The call with what earlier ones return, and, if it writes, with an amount of something rather than of nothing."""
     arguments = dict(call.arguments) if isinstance(call.arguments, dict) else {}
     for key, value in arguments.items():
         _, named = references(key, value, tool, calls, knowledge)
         if named:
             arguments[key] = named[-1].as_json()
-    return Call(call.name, arguments)
+    more = arguments if is_read(call.name) else some(arguments)
+    return Call(call.name, more if admits(tool.parameters, resolve(more, [])) else arguments)

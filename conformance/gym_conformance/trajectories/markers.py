@@ -14,7 +14,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from gym_conformance.contract.dataset_rows import Call, Row
-from gym_conformance.trajectories.first import bare_reads, first_calls, in_turn, known
+from gym_conformance.trajectories.first import bare_reads, calling_more, first_calls, in_turn, known
 from gym_conformance.trajectories.generate import Knowledge, is_read, references, trajectories
 from gym_conformance.trajectories.programs import is_program
 from gym_conformance.trajectories.renaming import own, takes_any_word, word
@@ -115,8 +115,8 @@ def _without_lists(trajectory: Trajectory) -> Trajectory:
 _TEXTS = re.compile(r"\S+( \S+)+", re.DOTALL)
 _WORDS = re.compile(r"[^\W\d_]{3,}( \S+)*")
 
-#: Concurrent identical sessions, and reads at the end of each.
-_AT_ONCE, _READS = 4, 4
+#: Concurrent identical sessions, and reads at the end of each; trajectories that call other tools than the first.
+_AT_ONCE, _READS, _MORE = 4, 4, 4
 
 #: How a session's row and calls are marked: `Marking`'s `rows` and `known`.
 _WAYS = ((None, False), (None, True), (_TEXTS, False), (_WORDS, False), (_WORDS, True))
@@ -125,7 +125,7 @@ _WAYS = ((None, False), (None, True), (_TEXTS, False), (_WORDS, False), (_WORDS,
 def marked_sessions(knowledge: Knowledge, draw: Random) -> list[Schedule]:
     """Sessions with their own markers: two in sequence and interleaved, on one row and on two; four concurrently.
 
-    Two of them omit the optional lists and objects of their writes. If a tool runs programs, one session prints a
+    In some, the second asks for what was returned to the first. Two of them omit the optional lists and objects of their writes. If a tool runs programs, one session prints a
     variable that another has set.
     """
     found = known(knowledge)
@@ -142,6 +142,9 @@ def marked_sessions(knowledge: Knowledge, draw: Random) -> list[Schedule]:
             Schedule((first, second), tuple(in_turn((first, second)))),
             _seeds_first(first, asking(first, two, knowledge)),
         ]
+    for each in calling_more(found, [one])[:_MORE]:  # their tools may return ids that these do not
+        first = Marking(draw).marked(each)
+        schedules.append(_seeds_first(first, asking(first, two, knowledge)))
     fewer = (less for each in found if (less := _without_lists(each)).calls != each.calls)
     for less in islice(fewer, 1):
         schedules.append(Schedule(tuple(Marking(draw, _WORDS).marked(less) for _ in range(2))))

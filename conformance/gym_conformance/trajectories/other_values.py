@@ -14,6 +14,9 @@ from gym_schemas import Way, admits, boundary_values, is_numeric, mapped, name_o
 #: Alternative values of an argument that are considered.
 _OPTIONS = 8
 
+#: More than one session takes by accident, and less than most have.
+_DOZEN = 12
+
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 
 #: Letters of Latin-1, and others.
@@ -38,6 +41,22 @@ def _other_numbers(value: Any, step: int) -> Any:
         return each + step if is_numeric(each) and not is_named_like_id(name_of(way)) else each
 
     return mapped(value, other, leaf=is_reference)
+
+
+def with_the_most(trajectory: Trajectory) -> Trajectory | None:
+    """The trajectory with each number that is not an id as large as may be, or a dozen if anything may be; None if no call has any."""
+    most = {
+        name: schema.get("maximum", _DOZEN)
+        for name, value, schema in arguments_of(trajectory.row, trajectory.calls)
+        if is_numeric(value) and not is_named_like_id(name)
+    }
+
+    def largest(each: Any, way: Way) -> Any:
+        return most.get(name_of(way), each) if is_numeric(each) else each
+
+    calls = [Call(each.name, mapped(each.arguments, largest, leaf=is_reference)) for each in trajectory.calls]
+    allowed = all(admits(trajectory.row.parameters_of(call.name), resolve(call.arguments, [])) for call in calls)
+    return replace(trajectory, calls=tuple(calls)) if allowed and calls != list(trajectory.calls) else None
 
 
 def with_other_members(trajectory: Trajectory) -> Iterator[Trajectory]:

@@ -141,8 +141,8 @@ DRAWN: Final = "(any key)"
 
 _TIME: Final = re.compile(r"\d{1,2}:\d{2}|\d{4}-\d{2}-\d{2}")
 
-#: Seconds, and milliseconds, since 1970, for dates from 2001 on.
-_EPOCH: Final = ((1e9, 1e10), (1e12, 1e13))
+#: Seconds, and milliseconds, since 1970, for dates from 2001 to 2039; a sum of large numbers may be anything.
+_EPOCH: Final = ((1e9, 2.2e9), (1e12, 2.2e12))
 
 
 #: What a server calls the time that a reply took it, with how many of its units a second has, the first that is found.

@@ -87,8 +87,13 @@ def ids_of(row: Row) -> frozenset[Any]:
 
 def sentences_of(row: Row) -> frozenset[str]:
     """Texts of several words in the row's own fields: unlike a word, such as the name of a language, each may be any text."""
+    return frozenset(text for text in texts_of(row) if len(text.split()) > 1)
+
+
+def texts_of(row: Row) -> frozenset[str]:
+    """Texts in the row's own fields."""
     texts = (value for value, _ in scalars(own(row)) if isinstance(value, str))
-    return frozenset(text for text in texts if len(text) <= _LONG and len(text.split()) > 1)
+    return frozenset(text for text in texts if len(text) <= _LONG)
 
 
 def _fields(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -20,7 +20,7 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import Session
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.session.refusals import refuses
-from gym_conformance.trajectories.first import plain_arguments
+from gym_conformance.trajectories.first import plain_arguments, some
 from gym_conformance.trajectories.generate import is_read, may_read, named_alike, named_values
 from gym_conformance.trajectories.outcome import StepOutcome
 from gym_conformance.trajectories.renaming import own, takes_any_word
@@ -85,6 +85,7 @@ async def scouted(gym: Gym, row: Row, tools: Sequence[Tool], words: Mapping[str,
         await scout.repeat(writes)
         if await scout.find_all(writes):  # a removal may have taken what another tool needs
             await scout.repeat(writes)
+    await scout.act_on_it(writes)
     await scout.find_all(reads)  # a read may need what a write has created
     for tool in reads:
         await scout.go_on(tool)
@@ -96,7 +97,11 @@ async def scouted(gym: Gym, row: Row, tools: Sequence[Tool], words: Mapping[str,
 
 def _adds(tool: Tool) -> bool:
     """Whether the tool sounds like adding something. Removals come before additions, so that something is left."""
-    return bool(properties_of(tool.parameters)) and not tool.name.lower().startswith(_TAKES_AWAY)
+    return bool(properties_of(tool.parameters)) and not _takes_away(tool)
+
+
+def _takes_away(tool: Tool) -> bool:
+    return tool.name.lower().startswith(_TAKES_AWAY)
 
 
 class _Scout:
@@ -160,7 +165,7 @@ class _Scout:
 
     def _with_members(self, tool: Tool) -> Iterator[Any]:
         """Usual arguments with each member of their enums: what is allowed may depend on the state, as the rules of a proof."""
-        usual = [_some(self._with_own(tool, plain_arguments(each))) for each in (tool, _with_all_required(tool))]
+        usual = [some(self._with_own(tool, plain_arguments(each))) for each in (tool, _with_all_required(tool))]
         for key, schema in properties_of(tool.parameters).items():
             for member in schema.get("enum", ()) if isinstance(schema, dict) else ():
                 yield from ({**each, key: member} for each in usual if isinstance(each, dict) and key in each)
@@ -189,6 +194,15 @@ class _Scout:
         """Repeat the accepted calls of tools that add something."""
         for tool in tools:
             if _adds(tool) and tool.name in self.taken:
+                await self._is_taken(tool, self.taken[tool.name].arguments)
+
+    async def act_on_it(self, tools: Sequence[Tool]) -> None:
+        """Repeat the accepted calls without arguments that act on what was added, such as a checkout, where more was added since."""
+        for tool in tools:
+            if properties_of(tool.parameters) or _takes_away(tool) or tool.name not in self.taken:
+                continue
+            made = max(at for at, call in enumerate(self.calls) if call.name == tool.name)
+            if any(not is_read(call.name) for call in self.calls[made + 1 :]):
                 await self._is_taken(tool, self.taken[tool.name].arguments)
 
     async def go_on(self, tool: Tool) -> None:
@@ -232,11 +246,13 @@ class _Scout:
             usual = {key: self._usual.get(key, value) for key, value in known.items()}
             yield _each(usual, tool.parameters, self._of_row)
             yield known
-            yield _some(known)
-        yield self._with_returned(tool, plain)
+            yield some(known)
         of_row = self._with_own(tool, plain)
-        yield of_row
-        yield _some(of_row)
+        # a page or an index of 1 may well be none
+        least = (self._with_returned(tool, plain), of_row)
+        yield from (map(some, least) if not may_read(tool) else ())
+        yield from least
+        yield some(of_row)
         yield plain
         yield self._with_own(tool, plain_arguments(_with_all_required(tool)))
 
@@ -307,11 +323,6 @@ def _with_all_required(tool: Tool) -> Tool:
 
 def _allows(schema: Any, value: Any) -> bool:
     return admits(schema, value) if isinstance(schema, dict) else schema is not False
-
-
-def _some(arguments: Any) -> Any:
-    """The arguments with each amount of 0 replaced by 1."""
-    return _each(arguments, True, lambda _, value, __: 1 if type(value) in (int, float) and not value else value)
 
 
 def _least(schema: Any) -> Iterator[Any]:

@@ -17,9 +17,9 @@ from gym_conformance.trajectories.before_and_after import by_design
 from gym_conformance.trajectories.evidence import allowed
 from gym_conformance.trajectories.execute import beside, run
 from gym_conformance.trajectories.generate import is_read
-from gym_conformance.trajectories.other_values import has_number, with_more_zeros
-from gym_conformance.trajectories.outcome import Difference, Outcome, differences, varying, volatile
-from gym_conformance.trajectories.renaming import ids_of, names_in, new_names, renamed, words_of_answer
+from gym_conformance.trajectories.other_values import has_number, with_more_zeros, with_the_most
+from gym_conformance.trajectories.outcome import Difference, Outcome, differences, values_at, varying, volatile
+from gym_conformance.trajectories.renaming import ids_of, names_in, new_names, renamed, texts_of, words_of_answer
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Schedule, Trajectory
 from gym_conformance.trials.ending import Violation
 from gym_conformance.trials.trial import Trial
@@ -28,6 +28,9 @@ from gym_conformance.trials.trial import Trial
 _TIMES: Final = 17
 _ANSWERS: Final = 12
 _MADE: Final = 2
+
+#: Places where the first and the last may differ.
+_PLACES: Final = 8
 
 #: Zeros that may follow a number.
 _ZEROS: Final = range(1, 37)
@@ -63,6 +66,10 @@ async def expect_the_same_each_time(trial: Trial, found: Sequence[Trajectory], a
     """
     made = [one for one in found if names_in(one) and not all(is_read(call.name) for call in one.calls)][:_MADE]
     named = [(one, names_in(one)[0]) for one in made]
+    named += [(most, names) for one, names in named[:1] if (most := with_the_most(one))]
+    # what is kept for a row whose calls say nothing, such as hints that are given one after the other
+    unsaid = [one for one in found if one.calls and not names_in(one)][:1]
+    named += [(one, texts) for one in unsaid if (texts := texts_of(one.row))]
     # what is kept for a task is kept under its id
     named += [(one, names | ids) for one, names in named[:1] if (ids := ids_of(one.row)) - names]
     answers = ((each(found), _COUNTED) for each in (_never_given, _never_said))
@@ -127,13 +134,13 @@ class _Turn:
     Attributes:
         after: after how many runs.
         difference: how it is other than the first; None where it is not.
-        likewise: what is the same of others that turn likewise: after how many they do, or each of the rewards.
+        likewise: what is the same of others that turn likewise: which runs come to the same, or each of the rewards.
         falls: whether each run changes the reward, instead of one turn for good.
     """
 
     after: int = _TIMES
     difference: Difference | None = None
-    likewise: int | tuple[Any, ...] = _TIMES
+    likewise: tuple[Any, ...] = ()
     falls: bool = False
 
     @property
@@ -146,17 +153,16 @@ class _Turn:
 
 
 def _turn(outcomes: Sequence[Outcome]) -> _Turn:
-    """Where it was one other thing for good, or another reward nearly each time."""
-    first = outcomes[0]
+    """Where it was one other thing for good, after none or a few in between, or another reward nearly each time."""
+    first, last = outcomes[0], outcomes[-1]
     noise = volatile(first, outcomes[1]) & volatile(*outcomes[-2:])  # not both of them have a turn
-    for after, other in enumerate(outcomes[1:], 1):
-        told = [one for one in differences(first, other, noise) if not one.of_time and not by_design(one.place)]
-        if told:  # what goes on changing, such as a price that follows the clock, is no turn
-            moving = varying(outcomes[after:])
-            if lasting := next((one for one in told if not one.hidden(moving)), None):
-                return _Turn(after, lasting, after)
-            break
-    paid = (one for one in differences(first, outcomes[-1]) if one.step == VERIFY and is_number(one.actual))
+    for told in islice(differences(first, last, noise), _PLACES):
+        # what goes on changing, such as a price that follows the clock, is no turn
+        lasting = (at for at in range(1, len(outcomes) - 1) if not told.hidden(varying(outcomes[at:])))
+        if not told.of_time and not by_design(told.place) and (after := next(lasting, 0)):
+            came = [values_at(each, told.place) for each in outcomes]
+            return _Turn(after, told, (after, *map(came.index, came)))
+    paid = (one for one in differences(first, last) if one.step == VERIFY and is_number(one.actual))
     rewards = tuple(one.reward for one in outcomes)
     return _Turn(len(outcomes) - 1, next(paid, None), rewards, falls=True)
 
