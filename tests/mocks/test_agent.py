@@ -181,3 +181,24 @@ def test_a_tools_name_is_read_as_a_path(name: str, path: str) -> None:
         gym.policy.script("any", [call(name), "Done."])
         assert httpx.post(f"{url}/run", json={"responses_create_params": {"input": "x"}}).status_code == 200
     assert server.asked[1][1] == path
+
+
+@pytest.mark.parametrize(
+    ("params", "wrong"),
+    [
+        ({"tools": [{"type": "function", "function": {"name": "tool", "parameters": {}}}]}, "name is missing"),
+        ({"tools": [{"type": "function", "name": "tool", "parameters": {}}]}, "strict is missing"),
+        ({"input": [{"role": "user", "content": [{"type": "text", "text": "x"}]}]}, "'input_text' is expected"),
+        ({"tool_choice": "any"}, "'none', 'auto' or 'required'"),
+        ({"stream": True}, "False"),
+    ],
+)
+def test_a_row_in_the_form_of_chat_completions_is_refused(params: dict[str, Any], wrong: str) -> None:
+    """As in every version of nemo-gym, by whose agents it would never be played."""
+    with MockGym() as gym:
+        gym.add_resources("odd", OddServer())
+        url = gym.add_agent("agent", resources="odd")
+        for path, body in (("run", {"responses_create_params": {"input": "x"} | params}), ("v1/responses", params)):
+            reply = httpx.post(f"{url}/{path}", json={"input": "x"} | body)
+            assert reply.status_code == 422
+            assert wrong in reply.text

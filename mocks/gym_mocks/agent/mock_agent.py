@@ -8,8 +8,9 @@ from pydantic import ValidationError
 from gym_mocks.agent.loop import InnerError, checked, play, succeeded, told
 from gym_mocks.agent.model_replies import ModelReply
 from gym_mocks.agent.peers import CookieValues, Peers, cookies_of
+from gym_mocks.agent.run_rows import RunParams, RunRow
 from gym_mocks.resources.models import validated
-from gym_mocks.resources.rows import CreateParams, LaterCreateParams, TaskRow
+from gym_mocks.resources.rows import CreateParams, TaskRow
 from gym_mocks.resources.signed_cookie import SignedCookie
 from gym_mocks.wire import App, HttpReply, HttpRequest, json_body, live
 
@@ -88,12 +89,12 @@ class MockAgent(App):
 
     async def _run(self, request: HttpRequest) -> HttpReply:
         row = json_body(request)
-        validated(TaskRow, row)
+        validated(RunRow, row)
         return HttpReply.json(await self.run(row, _cookies(request)))
 
     async def _responses(self, request: HttpRequest) -> HttpReply:
         params = json_body(request)
-        validated(LaterCreateParams, params)
+        validated(RunParams, params)
         response, cookies = await play(self.peers, params, _cookies(request), self.max_steps)
         set_cookies = (("set-cookie", f"{k}={v}; Path=/; SameSite=lax") for k, v in cookies.items())
         return HttpReply.json(response).plus(*set_cookies)

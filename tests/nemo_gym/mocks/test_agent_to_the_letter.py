@@ -80,6 +80,11 @@ def given(value: Any) -> dict[str, Any]:
     return ROW | {"responses_create_params": {"input": value, "temperature": 0.5}, "extra": {"a": [1]}}
 
 
+def asked(**params: Any) -> dict[str, Any]:
+    """A row with other parameters."""
+    return ROW | {"responses_create_params": ROW["responses_create_params"] | params}
+
+
 UNTYPED = [{"role": "user", "content": "no type"}]
 LONG = [READ, READ, WRITE, "Done."]
 
@@ -137,6 +142,10 @@ PLAYS = {name: Play(script) for name, script in SCRIPTS.items()} | {
     "untyped-input-short": Play(LONG, given(UNTYPED), "_short"),
     "cut": Play(CUT, fault="cut"),
     "no-params": Play(["Done."], {}),
+    "chat-tools": Play(["Done."], asked(tools=[{"type": "function", "function": {"name": "a", "parameters": {}}}])),
+    "lax-tools": Play(["Done."], asked(tools=[{"type": "function", "name": "a", "parameters": {}}])),
+    "chat-parts": Play(["Done."], asked(input=[{"role": "user", "content": [{"type": "text", "text": "x"}]}])),
+    "streamed": Play(["Done."], asked(stream=True)),
     "no-input": Play(["Done."], {"responses_create_params": {}}),
     "seed-refused": Play(["Done."], ROW | {"initial_notes": {"a": 1}}),
     "verify-refused": Play(["Done."], ROW | {"expected_notes": 1}),
