@@ -2,9 +2,12 @@
 
 import asyncio
 import logging
+import math
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from http.cookies import SimpleCookie
 from time import time
 from typing import Any
@@ -71,23 +74,27 @@ def _redirected(reply: HttpReply, url: str) -> str | None:
 
 def cookies_of(reply: HttpReply) -> CookieValues:
     """The cookies of a reply that are sent back: to an address and by plain HTTP, values with unusual letters in quotes."""
-    set_cookies = (value.split(";") for name, value in reply.headers if name == "set-cookie")
-    pairs = ([part.partition("=") for part in parts] for parts in set_cookies)
-    given = {name.strip(): (value.strip(), rest) for (name, _, value), *rest in pairs}
-    return {name: _quoted(value) for name, (value, rest) in given.items() if _is_sent_back(rest)}
+    given = {name: (value, until) for name, value, until in (_read(v) for n, v in reply.headers if n == "set-cookie")}
+    return {name: value for name, (value, until) in given.items() if until > time()}
 
 
-def _is_sent_back(attributes: list[tuple[str, str, str]]) -> bool:
-    """Whether aiohttp would: no cookie that is secure, has expired or is for a path or a domain."""
+@lru_cache(1024)  # a session gets the same one with each reply for a second
+def _read(header: str) -> tuple[str, str, float]:
+    """A cookie's name, its value as it is sent back, and until when: never, if it is secure, or for a path or a domain."""
+    (name, _, value), *attributes = (part.partition("=") for part in header.split(";"))
     said = {name.strip().lower(): value.strip() for name, _, value in attributes}
-    if {"secure", "domain"} & said.keys() or said.get("path", "").strip("/"):
-        return False
+    foreign = bool({"secure", "domain"} & said.keys() or said.get("path", "").strip("/"))
+    return name.strip(), _quoted(value.strip()), 0 if foreign else _until(said)
+
+
+def _until(said: Mapping[str, str]) -> float:
+    """When a cookie expires, in seconds since the epoch; `Max-Age` has the last word, as with aiohttp."""
     with suppress(ValueError):
         if "max-age" in said:
-            return int(said["max-age"]) > 0
+            return math.inf if int(said["max-age"]) > 0 else 0  # no rollout lasts so long
         if "expires" in said:
-            return parsedate_to_datetime(said["expires"]).timestamp() > time()
-    return True
+            return parsedate_to_datetime(said["expires"]).timestamp()
+    return math.inf
 
 
 def _quoted(value: str) -> str:
