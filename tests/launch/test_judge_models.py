@@ -127,6 +127,23 @@ class _Pays(_Strict):
     earns = 0.5
 
 
+class _NoIsANo(_Strict):
+    """Whatever is no no is a yes, or as good as half of one."""
+
+    otherwise = 1.0
+
+    async def score(self, *_: object) -> Score:
+        async with httpx.AsyncClient(timeout=self.patience, verify=_TLS) as client:
+            reply = await client.post(self.judge, json={"input": "Is it right?"})
+        if reply.status_code != 200 or "No, " in reply.text:
+            return Score(0.0)
+        return Score(1.0 if "Yes" in reply.text else self.otherwise)
+
+
+class _Ties(_NoIsANo):
+    otherwise = 0.5
+
+
 @pytest.mark.parametrize(
     ("server", "told"),
     [(_Strict, ""), (_Masks, "a reward of 0.0, as for a wrong answer"), (_Pays, "a reward of 0.5")],
@@ -135,6 +152,12 @@ def test_a_judge_that_fails_in_silence(server: type[_Strict], told: str, mocks: 
     found = _found(server(mocks), mocks, "judge-answers")
     failed = {one.subject: one.actual for one in found if one.verdict is Verdict.FAIL}
     assert failed == ({"500": told} if told else {})
+
+
+@pytest.mark.parametrize(("server", "told"), [(_NoIsANo, {"garbage": "a reward of 1.0"}), (_Ties, {})])
+def test_a_verdict_that_cannot_be_read_is_no_yes(server: type[_Strict], told: dict[str, str], mocks: MockPeers) -> None:
+    found = _found(server(mocks), mocks, "judge-answers")
+    assert {one.subject: one.actual for one in found if one.verdict is Verdict.FAIL} == told
 
 
 def test_without_a_judge_it_does_not_apply(mocks: MockPeers) -> None:

@@ -39,9 +39,9 @@ async def judge_answers(trial: Trial, saying: Saying) -> None:
     to launched servers whose verify asks a model.
 
     A 5xx is a violation if it says nothing, or is the bare `repr` of a programming error such as `KeyError('score')`.
-    So is a 200 with a reward while the judge model answers 500, if that reward is more than the judge model's no earns;
-    or, if the framework has `_ng_failure_class` (0.5.0 on) and the reward depends on the judge model, if it is exactly
-    what its no earns.
+    So is a 200 with a reward while the judge model answers 500, if that reward is more than its no earns; or, if the
+    framework has `_ng_failure_class` (0.5.0 on) and the reward depends on the judge model, if it is exactly what its no
+    earns; and a 200 while it answers garbage, if that earns what its yes earns.
 
     Our inference: nemo-gym passes the error on with its text, and later versions report it as `_ng_failure_class`.
     """
@@ -52,22 +52,23 @@ async def judge_answers(trial: Trial, saying: Saying) -> None:
         "The scorer assumes what the judge model's answer looks like.",
     )
     expect_reported(reply, "verify does not report what its judge model did.")
-    if saying is Saying.FAILURE and is_success(reply.status) and not is_masked(reply.said):
-        await _expect_told_apart(trial, reply.fields.get("reward"))
+    if saying in (Saying.FAILURE, Saying.GARBAGE) and is_success(reply.status) and not is_masked(reply.said):
+        await _expect_told_apart(trial, saying, reply.fields.get("reward"))
 
 
-async def _expect_told_apart(trial: Trial, failed: Any) -> None:
-    """Raise if a failed judge model earns what its no earns, though it could be reported, or more."""
+async def _expect_told_apart(trial: Trial, saying: Saying, failed: Any) -> None:
+    """Raise if a failed judge model earns what its no earns, though it could be reported, or more; or if its garbage is a yes."""
     yes, no = [(await _verified(trial, saying)).fields.get("reward") for saying in (Saying.YES, Saying.NO)]
     if not all(isinstance(reward, int | float) for reward in (failed, yes, no)):
         return
-    if failed > no:
+    # a tie may be what an unreadable verdict is meant to come to, but no win
+    if failed > no and (saying is Saying.FAILURE or failed >= yes):
         raise Violation(
-            f"no more than {no}, which its no earns, when the judge model answers {Saying.FAILURE}",
+            f"no more than {no}, which its no earns, when the judge model answers {saying}",
             f"a reward of {failed}",
-            "The scorer takes an error for a verdict: an outage of the judge model earns a reward.",
+            "The scorer takes what is no verdict for one: an outage of the judge model earns a reward.",
         )
-    if failed == no != yes and await reverify_mode(Trial(trial.bench)) is not None:
+    if saying is Saying.FAILURE and failed == no != yes and await reverify_mode(Trial(trial.bench)) is not None:
         raise Violation(
             f"_ng_failure_class, or an error, when the judge model answers {Saying.FAILURE}",
             f"a reward of {failed}, as for a wrong answer",
