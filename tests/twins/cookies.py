@@ -1,6 +1,7 @@
 """Twins that lose, swap or give away sessions by their cookies."""
 
 import json
+import re
 from base64 import b64decode, b64encode
 from collections import Counter
 from dataclasses import replace
@@ -53,6 +54,24 @@ class RefusedSeedSetsNone(ReferenceServer):
         if reply.status < 400 or request.path != "/seed_session":
             return reply
         return replace(reply, headers=tuple(pair for pair in reply.headers if pair[0] != "set-cookie"))
+
+
+class ReadsWhenItExpires(ReferenceServer):
+    """Behind the signature stands when it expires, which is read before the signature is looked at, as in Litestar's cookies."""
+
+    EXPIRES = ".20991231235959"
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        header = request.headers.get("cookie", "")
+        if re.search(r"\.\w{14}$", header) and not header[-14:].isdigit():
+            raise ValueError(header[-14:])
+        signed = header.removesuffix(self.EXPIRES)
+        reply = await super().dispatch(replace(request, headers={**request.headers, "cookie": signed}))
+        written = tuple(
+            (name, value.replace("; ", f"{self.EXPIRES}; ", 1) if name == "set-cookie" else value)
+            for name, value in reply.headers
+        )
+        return replace(reply, headers=written)
 
 
 class StateInCookie(ReferenceServer):
@@ -192,6 +211,7 @@ TWINS: tuple[Twin, ...] = (
     ),
     twin("cookie lost on errors", "cookie-sent-again", CookieLostOnErrors),
     twin("no cookie with a refused seed", "", RefusedSeedSetsNone, tempts="cookie seed"),
+    twin("when the cookie expires is not signed", "", ReadsWhenItExpires, tempts="cookie"),
     twin("state in the cookie", "cookie-keeping-client", StateInCookie),
     twin("a new id for each reply", "cookie-keeping-client", NewIdForEachReply),
     twin("a new id for each reply, unrecorded", "cookie-keeping-client", NewIdForEachReply, data=unrecorded()),

@@ -237,18 +237,23 @@ async def _expect_as_any_client(
         raise Violation(expected, f"{found.actual!r}", hint)
 
 
-def _flip(value: str) -> str:
-    """Another character in the midst of the signature (the last one carries bits that do not count)."""
-    at = max(len(value) - 10, 0)
-    return value[:at] + ("A" if value[at : at + 1] != "A" else "B") + value[at + 1 :]
+def _flipped(value: str) -> Sequence[str]:
+    """The value with another character in the midst of its signature (the last one carries bits that do not count), and elsewhere."""
+
+    def other(at: int) -> str:
+        return value[:at] + ("A" if value[at : at + 1] != "A" else "B") + value[at + 1 :]
+
+    return [other(max(len(value) - 10, 0)), other(len(value) // 2), other(len(value) // 3)]
 
 
-_FORGERIES: dict[str, Callable[[str], str]] = {
-    "a changed signature": _flip,
-    "a truncated value": lambda value: value[: len(value) // 2],
-    "an empty value": lambda value: value[:0],
-    "no signed value at all": lambda _: "not-a-session",
-    "a value of 4,000 characters": lambda _: "A" * 4000,
+#: Values in the place of a cookie's. Where there are several, a crash counts if each of them leads to one: some frameworks
+#: read what is not signed, such as when the cookie expires, before they look at the signature.
+_FORGERIES: dict[str, Callable[[str], Sequence[str]]] = {
+    "a changed signature": _flipped,
+    "a truncated value": lambda value: [value[: len(value) // 2]],
+    "an empty value": lambda _: [""],
+    "no signed value at all": lambda _: ["not-a-session"],
+    "a value of 4,000 characters": lambda _: ["A" * 4000],
 }
 
 
@@ -269,10 +274,10 @@ async def cookie_tampered(trial: Trial, forgery: str) -> None:
     """
     victim = await _opened(trial)
     if forgery in _FORGERIES:
-        forged = victim.with_value(_FORGERIES[forgery](victim.session[1]))
+        forged, *others = map(victim.with_value, _FORGERIES[forgery](victim.session[1]))
     else:
         name, value = victim.session
-        forged = Cookies(((name, _FORGERIES["a truncated value"](value)), (name, "not-a-session")))
+        forged, others = Cookies(((name, value[: len(value) // 2]), (name, "not-a-session"))), []
     requests = [post(SEED_SESSION, dict(trial.gym.row.data), forged)]
     if call := await _good_call(trial):
         requests.append(post(tool_path(call.name), call.arguments, forged))
@@ -280,9 +285,11 @@ async def cookie_tampered(trial: Trial, forgery: str) -> None:
     for request in requests:
         exchange = await trial.channel.send(request)
         if is_crash(reply_of(exchange).status):
-            sound = await trial.channel.send(replace(request, cookies=await _opened(trial)))
-            if is_crash(reply_of(sound).status):
-                continue  # with its own cookie, too
+            own = await _opened(trial)
+            again = [await Channel(trial.gym.endpoint).send(replace(request, cookies=each)) for each in (own, *others)]
+            sound, *alike = (is_crash(reply_of(each).status) for each in again)
+            if sound or not all(alike):
+                continue  # with its own cookie, too, or not with each
         _refuse_crash(reply_of(exchange))
         if victim.session_id is not None and exchange.received.session_id == victim.session_id:
             if (await _opened(trial)).session_id == victim.session_id:
