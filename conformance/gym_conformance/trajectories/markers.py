@@ -125,8 +125,8 @@ _WAYS = ((None, False), (None, True), (_TEXTS, False), (_WORDS, False), (_WORDS,
 def marked_sessions(knowledge: Knowledge, draw: Random) -> list[Schedule]:
     """Sessions with their own markers: two in sequence and interleaved, on one row and on two; four concurrently.
 
-    In some, the second asks for what was returned to the first. Two of them omit the optional lists and objects of their writes. If a tool runs programs, one session prints a
-    variable that another has set.
+    In some, the second asks for what was returned to the first. Two of them omit the optional lists and objects of
+    their writes. If a tool runs programs, one session prints a variable that another has set.
     """
     found = known(knowledge)
     if not found:

@@ -56,8 +56,8 @@ _USED_UP: Final = (
 async def expect_the_same_each_time(trial: Trial, found: Sequence[Trajectory], at_once: int) -> None:
     """Give the same answer 17 times, and make the same calls 17 times, each time in a fresh session.
 
-    Where they come to one thing so many times, and then to another for good, so must other answers, or calls with other
-    names, after as many times, until no order of noise explains it. Where each time earns another reward, other answers
+    Where they come to one thing or several, and then to another for good, so must other answers, or calls with other
+    names, each after as many times, until no order of noise explains it. Where each time earns another reward, other answers
     must earn the very same ones in turn, which neither a clock nor noise does. Most of the first 17 are run so many at once, and
     nothing more is done where the first and the last of them come to the same.
 
