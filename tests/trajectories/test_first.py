@@ -22,7 +22,7 @@ from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import Knowledge, disturbed, is_read
 from gym_conformance.trajectories.outcome import StepOutcome
 from gym_conformance.trajectories.reading_back import ReadBack, reading_back
-from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Reference, Trajectory, is_reference
+from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Reference, Trajectory, asks_another, is_reference
 from tests.twins.twin import Turn, rollout_of
 
 _TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
@@ -318,3 +318,13 @@ def test_what_is_to_be_refused_is_drawn_of_rows_whose_tools_can_be_called(data: 
     tools = [{"type": "function", "name": "get_note", "parameters": {"not": {}}}]
     uncallable = Row({"responses_create_params": {"input": "x", "tools": tools}}, Source(Path("rows.jsonl"), 2))
     assert data.draw(disturbed(Knowledge((ROWS[0], uncallable)))).row is ROWS[0]
+
+
+def test_another_session_reads_by_a_returned_value_before_the_trajectory_does() -> None:
+    told = Reference(0, ("id",), "n-1").as_json()
+    one = Trajectory(ROWS[0], (Call("put_note", {"text": "a"}), Call("get_note", {"text": told})))
+    schedules = side_by_side(Knowledge(ROWS, known_trajectories=(one,)))
+    asked = [
+        each.order for each in schedules if any(map(asks_another, (c.arguments for c in each.trajectories[-1].calls)))
+    ]
+    assert asked == [(0, 0, 1, 1, 1)]

@@ -479,8 +479,12 @@ def _with_other_values(one: Trajectory) -> Iterator[Trajectory]:
 
 
 def _forestalled(found: Sequence[Trajectory]) -> Iterator[Schedule]:
-    """Another session uses a returned value just before the trajectory does, or as soon as it is returned; for each tool, the first such call."""
-    for one, at in first_calls(found, lambda call: not is_read(call.name) and is_linked(call.arguments)):
+    """Another session uses a returned value just before the trajectory does, or as soon as it is returned; for each tool, the first such call.
+
+    Those come first that sound like using it up; a status that is asked for may move on, too.
+    """
+    linked = first_calls(found, lambda call: is_linked(call.arguments))
+    for one, at in sorted(linked, key=lambda each: is_read(each[0].calls[each[1]].name)):
         call = one.calls[at]
         other = Trajectory(one.row, (Call(call.name, of_first(call.arguments)),))
         returned = next((number for number in reversed(range(at)) if needs_from(call.arguments, number)), at - 1)
