@@ -720,3 +720,29 @@ def test_nothing_may_be_the_right_answer(worth: Worth, verdicts: set[Verdict]) -
     rollouts = tuple(rollout_of(row, said=row.data["correction"], reward=1.0) for row in rows)
     found = found_by("verify-floor", Quiz(worth), Dataset(rows, rollouts, len(rows)))
     assert {one.verdict for one in found} == verdicts
+
+
+class ActionRow(TaskRow):
+    """A row with the tool that is to be called; '' where the policy is to say that it is done."""
+
+    action: str
+
+
+def _acted(row: ActionRow, response: Json) -> float:
+    called = [item["name"] for item in response["output"] if item["type"] == "function_call"]
+    return float(called == [row.action] if row.action else bool(response["output"]) and not called)
+
+
+@pytest.mark.parametrize("actions", [("", "run"), ("", "")], ids=["others call", "none calls"])
+def test_a_message_may_be_the_right_answer_where_others_are_calls(actions: tuple[str, ...]) -> None:
+    tool = {"type": "function", "name": "run", "parameters": {"type": "object", "properties": {}}, "strict": False}
+    asked = {"input": "What next?", "tools": [tool]}
+    rows = tuple(
+        Row({"responses_create_params": asked, "action": action}, Source(DATA, at))
+        for at, action in enumerate(actions, 1)
+    )
+    turns: dict[str, tuple[Turn, ...]] = {"run": (("run", {}, "ran"),), "": ()}
+    rollouts = tuple(rollout_of(row, *turns[row.data["action"]], said="Done.", reward=1.0) for row in rows)
+    server = ResourcesServer("actions", verify=_acted)
+    found = found_by("verify-floor", server, Dataset(rows, rollouts, len(rows)))
+    assert (worst(found) is Verdict.FAIL) is (actions == ("", "")), found

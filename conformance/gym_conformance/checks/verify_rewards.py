@@ -196,7 +196,7 @@ async def verify_floor(trial: Trial, row: Row) -> None:
     """Verifies an empty output and a message that does nothing, and compares them with the best reward recorded for the row.
 
     Not applicable if no recorded rollout of the row earned more than 0, or if doing nothing is the right answer: the
-    best rollout makes no calls either, or only reads, or says nothing where there are no tools, and in a row whose
+    best rollout makes no calls either, or only reads, or says nothing where none makes any, and in a row whose
     best rollout does more, doing nothing earns less. Nor if it may have failed: a rollout of another row earned more,
     and there doing nothing earns less. If rewards are relative to a group, the best rollout is scored anew in the
     same group.
@@ -255,9 +255,10 @@ def _best(trial: Trial, row: Row) -> tuple[float, list[Rollout]]:
 
 
 def _does_nothing(trial: Trial, rollout: Rollout) -> bool:
-    """Whether it only looks, and says nothing where there is nothing else to do."""
+    """Whether it only looks, and says nothing where there is nothing else to do: where no rollout makes calls."""
     only_looks = all(is_read(call.name) for call in rollout.calls)
-    return only_looks and (trial.gym.kind is not ServerKind.SINGLE_TURN or not rollout.last_text.strip())
+    acts = trial.gym.kind is not ServerKind.SINGLE_TURN or bool(trial.gym.recorded_calls)
+    return only_looks and (acts or not rollout.last_text.strip())
 
 
 async def _nothing_is_not_enough(trial: Trial, row: Row, than: float = 0) -> bool:
