@@ -7,6 +7,7 @@ import sys
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -236,8 +237,8 @@ def test_an_agent_that_dies_takes_all_it_was_asked_with_it(mock_run_helper: type
             httpx.post(url, json=ROW, timeout=10)
         with pytest.raises(httpx.HTTPError):
             late.result(10)
-    with pytest.raises(httpx.NetworkError):  # refused, or reset if the connection was made just before
-        httpx.post(url, json=ROW)
+    with suppress(httpx.NetworkError):  # refused, or reset if the connection was made just before
+        assert not httpx.post(url, json=ROW).is_success, "another server, at most, to which the port was given since"
     with pytest.raises(RuntimeError, match="Process `player` finished unexpectedly"):
         helper.poll()
     assert httpx.get(f"{gym.head_url}/health").status_code == 200
