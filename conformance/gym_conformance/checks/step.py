@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, groupby, zip_longest
+from itertools import chain, groupby, islice, zip_longest
 from secrets import token_hex
 from typing import Any
 
@@ -55,6 +55,9 @@ _PLAYS = 4
 #: Seconds of waiting, at most, for what changes by itself.
 _LONGEST_PAUSE = 5.0
 
+#: What prompts show, as far as it is looked at.
+_LOOKED_AT = 100
+
 #: What a prompt shows the policy to write: in a tag, in backquotes, in quotation marks or in brackets.
 _SHOWN = re.compile(r"<(\w+)>[^<>\n]{1,40}</\1>|`[^`\n]{1,40}`|\"[^\"\n]{1,40}\"|\[[^\]\n]{1,40}\]")
 
@@ -98,8 +101,8 @@ def _plays(gym: Gym) -> Sequence[_Play]:
 
 
 def _shown(data: Mapping[str, Any]) -> Sequence[Action]:
-    texts = [match.group() for text in Rollout.input_texts(data) for match in _SHOWN.finditer(text)]
-    return [response([message(text)]) for text in dict.fromkeys(texts)][:_STEPS]
+    found = (match.group() for text in Rollout.input_texts(data) for match in _SHOWN.finditer(text))
+    return [response([message(text)]) for text in dict.fromkeys(islice(found, _LOOKED_AT))][:_STEPS]
 
 
 def _actions(gym: Gym) -> Sequence[Action]:

@@ -168,8 +168,8 @@ def shown_tags(prompt: str) -> Iterator[tuple[str, dict[str, Any]]]:
 def shown_lines(prompt: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """What lines begin with that a prompt shows with several options or with bounds, each with the schema of what follows."""
     shown: dict[str, list[str]] = {}
-    for label, value in islice(_LINE.findall(prompt), _EXAMPLES):
-        shown.setdefault(label, []).append(value.strip("[] " + _MARKS))
+    for line in islice(_LINE.finditer(prompt), _EXAMPLES):
+        shown.setdefault(line[1], []).append(line[2].strip("[] " + _MARKS))
     for label, values in shown.items():
         options = list(dict.fromkeys(values))
         if len(options) > 1 and all(0 < len(each.split()) <= _OPTION for each in options):
