@@ -93,7 +93,7 @@ def _plays(gym: Gym) -> Sequence[_Play]:
     """Episodes to play: recorded ones, longest first, those of what prompts show, and one of the same message again and again."""
     recorded = [(row, rollout) for row, rollouts in gym.recorded.items() for rollout in rollouts]
     recorded = recorded or [(gym.row, rollout) for rollout in gym.rollouts]
-    played = [_Play(row, tuple(_turns(rollout.output))[:_STEPS]) for row, rollout in recorded]
+    played = [_Play(row, tuple(islice(_turns(rollout.output), _STEPS))) for row, rollout in recorded]
     played = sorted((play for play in played if play.actions), key=lambda play: -len(play.actions))
     prompts = [*((row, rollout.data) for row, rollout in recorded), *((row, row.data) for row in gym.rows)]
     shown = [_Play(row, actions) for row, data in prompts[:_PLAYS] if (actions := _shown(data))]
