@@ -9,6 +9,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import accumulate, count, cycle, islice, pairwise, takewhile
+from random import randrange
 
 from gym_conformance.checks.read_backs import expect_known_read_back, expect_read_back
 from gym_conformance.contract.dataset_rows import Row
@@ -379,8 +380,12 @@ async def isolation_two_clients(trial: Trial, schedule: Schedule) -> None:
 
 
 async def _among_others(gym: Gym, rollout: TrajectoryRun) -> None:
-    """Take a step over a connection of its own, opened among others: of several workers any may get it."""
-    others = [Channel(gym.endpoint, fresh=True).send(Request("GET", LIVENESS)) for _ in range(_OTHERS)]
-    ended: list[object] = await asyncio.gather(rollout.step(), *others, return_exceptions=True)
-    if isinstance(ended[0], BaseException):
-        raise ended[0]
+    """Take a step over a connection of its own, opened among others, now before them and now after: any worker may get it."""
+    asked: list[Awaitable[object]] = [
+        Channel(gym.endpoint, fresh=True).send(Request("GET", LIVENESS)) for _ in range(_OTHERS)
+    ]
+    at = randrange(_OTHERS + 1)
+    asked.insert(at, rollout.step())
+    ended: list[object] = await asyncio.gather(*asked, return_exceptions=True)
+    if isinstance(failure := ended[at], BaseException):
+        raise failure
