@@ -42,6 +42,7 @@ from gym_conformance.checks import (
     sandbox_troubles,
     seed,
     step,
+    step_sessions,
     told,
     tools,
     typed,
@@ -66,7 +67,7 @@ _MODULES = (
     *(live, seed, rows_read, readiness, cookies, tools, drift, defaults, mcp, mcp_calls, mcp_tokens),
     *(verify, verify_rewards, unfinished, whole_groups, echo, failure_kinds, calls, effects),
     *(isolation, earlier, told, sandbox_lending, repeat, pages, compressed, reward, calibrated),
-    *(typed, typed_close, web, step, run, resources, wearing_out, pauses),
+    *(typed, typed_close, web, step_sessions, step, run, resources, wearing_out, pauses),
     metrics,  # last: where the framework's own endpoint hangs, all else is judged
 )
 
