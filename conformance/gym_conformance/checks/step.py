@@ -1,4 +1,4 @@
-"""Gymnasium-style servers: `/reset` begins an episode, `/step` takes a policy output and returns its reward.
+"""What gymnasium-style servers make of `/step`, which takes a policy output and returns its reward.
 
 Source throughout: `GymnasiumServer` in resources_servers/gymnasium/base.py, and the agent that drives it,
 responses_api_agents/gymnasium_agent/app.py (0.4.0 to 0.7.0).
@@ -25,30 +25,6 @@ from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.episodes import STEPS, actions_of, episode_session, is_over
 from gym_conformance.trials.needs import GYMNASIUM, RESETS, each_degenerate_output, each_row
 from gym_conformance.trials.trial import Trial, describe, expect_no_crash, expect_object, expect_success
-
-
-@check(
-    "step-resets",
-    "/reset MUST accept every dataset row and set a session cookie",
-    why="the row's rollouts are lost, or continue in a session that was never reset.",
-    needs=[GYMNASIUM],
-    subjects=each_row,
-)
-async def step_resets(trial: Trial, row: Row) -> None:
-    """Resets with each row and expects status 200 and an object whose `observation` is text or null and `info` an object.
-
-    Source: `EnvResetResponse` in resources_servers/gymnasium/base.py, with which the agent reads the reply (0.4.0 to 0.7.0).
-    """
-    session = episode_session(trial, row)
-    reply = reply_of(await session.seed())
-    expect_success(reply, "reset() assumes a field that this row does not have.")
-    answered = expect_object(reply, "reset() returns (observation, info).")
-    if not isinstance(answered.get("observation"), str | None) or not isinstance(answered.get("info", {}), dict):
-        raise Violation("observation: text or null, info: an object", describe(reply), "reset() returns them swapped.")
-    if not session.cookies:
-        hint = "setup_webserver() does not call setup_session_middleware(app), or a proxy strips the header."
-        raise Violation("a Set-Cookie header", f"Set-Cookie {list(reply.set_cookies)}", hint)
-    await session.close()
 
 
 def _expect_step(reply: Reply) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Episodes of gymnasium-style servers beside others, and after them: none may know of another.
+"""How episodes of gymnasium-style servers begin, after others and beside others: none may know of another.
 
 Source throughout: `GymnasiumServer` in resources_servers/gymnasium/base.py, and the agent that drives it,
 responses_api_agents/gymnasium_agent/app.py (0.4.0 to 0.7.0).
@@ -11,6 +11,7 @@ from functools import partial
 from itertools import zip_longest
 from typing import Final
 
+from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import RESET, STEP
 from gym_conformance.contract.policy_output import DO_NOTHING
 from gym_conformance.findings import Cause
@@ -31,14 +32,38 @@ from gym_conformance.trials.chance import beyond_chance, rules_out_chance
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.episodes import Play, episode_session, played, plays
-from gym_conformance.trials.needs import GYMNASIUM, RESETS
-from gym_conformance.trials.trial import Trial
+from gym_conformance.trials.needs import GYMNASIUM, RESETS, each_row
+from gym_conformance.trials.trial import Trial, describe, expect_object, expect_success
 
 #: Episodes alone that must agree before another one is held to what they agree in.
 _ALONE: Final = 6
 
 #: Seconds of waiting, at most, for what changes by itself.
 _LONGEST_PAUSE: Final = 5.0
+
+
+@check(
+    "step-resets",
+    "/reset MUST accept every dataset row and set a session cookie",
+    why="the row's rollouts are lost, or continue in a session that was never reset.",
+    needs=[GYMNASIUM],
+    subjects=each_row,
+)
+async def step_resets(trial: Trial, row: Row) -> None:
+    """Resets with each row and expects status 200 and an object whose `observation` is text or null and `info` an object.
+
+    Source: `EnvResetResponse` in resources_servers/gymnasium/base.py, with which the agent reads the reply (0.4.0 to 0.7.0).
+    """
+    session = episode_session(trial, row)
+    reply = reply_of(await session.seed())
+    expect_success(reply, "reset() assumes a field that this row does not have.")
+    answered = expect_object(reply, "reset() returns (observation, info).")
+    if not isinstance(answered.get("observation"), str | None) or not isinstance(answered.get("info", {}), dict):
+        raise Violation("observation: text or null, info: an object", describe(reply), "reset() returns them swapped.")
+    if not session.cookies:
+        hint = "setup_webserver() does not call setup_session_middleware(app), or a proxy strips the header."
+        raise Violation("a Set-Cookie header", f"Set-Cookie {list(reply.set_cookies)}", hint)
+    await session.close()
 
 
 @check(
