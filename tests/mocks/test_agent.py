@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
+from gym_conformance.contract.policy_output import response
 from gym_mocks.examples import weather
 from gym_mocks.gym import MockGym
 from gym_mocks.policy import call
@@ -47,16 +48,7 @@ def test_a_row_that_is_none_is_refused(gym: MockGym) -> None:
         assert httpx.post(f"{gym.url('weather_simple_agent')}/run", json=body).status_code == 422
 
 
-RESPONSE: dict[str, Any] = {
-    "id": "r",
-    "created_at": 0,
-    "model": "m",
-    "object": "response",
-    "output": [],
-    "parallel_tool_calls": True,
-    "tool_choice": "auto",
-    "tools": [],
-}
+RESPONSE = response([])
 ECHO = (("content-type", JSON),)
 COOKIE = ("set-cookie", "id=1; Path=/; HttpOnly")
 

@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from gym_conformance.contract.policy_output import response
 from gym_mocks.gym import MockGym
 from gym_mocks.policy import call
 from gym_mocks.reference import DATA, reference_app
@@ -44,20 +45,7 @@ def worker(gym: MockGym) -> Any:
         client.post("/seed_session", json=ROW).raise_for_status()
         for number in (1, 2):
             client.post("/add", json={"number": number}).raise_for_status()
-        return client.post("/verify", json={**ROW, "response": response()}).raise_for_status().json()["reward"]
-
-
-def response() -> dict[str, Any]:
-    return {
-        "id": "r",
-        "created_at": 0,
-        "model": "m",
-        "object": "response",
-        "output": [],
-        "parallel_tool_calls": True,
-        "tool_choice": "auto",
-        "tools": [],
-    }
+        return client.post("/verify", json={**ROW, "response": response([])}).raise_for_status().json()["reward"]
 
 
 def by_an_agent(gym: MockGym) -> Any:
