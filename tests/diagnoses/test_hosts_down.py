@@ -18,9 +18,8 @@ from tests.twins.unrecorded import rows_of
 class _Hosts:
     """All other hosts, as the check has them."""
 
-    requests: dict[str, int] = {}  # noqa: RUF012
-
     def __init__(self) -> None:
+        self.requests: dict[str, int] = {}
         self.settled = OtherHosts.DOWN
 
     def let(self, hosts: OtherHosts) -> None:

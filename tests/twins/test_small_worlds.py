@@ -1,5 +1,6 @@
 """Small worlds of which no rollout is recorded: a tool or two, a few numbers, and faults that the smallest call would not show."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,13 +36,6 @@ class Total(ResourcesServer):
         super().__init__("total", tools=[add], verify=lambda: 0.0, state=list)
 
 
-@pytest.mark.parametrize("careful", [False, True])
-def test_a_sum_of_all_sessions_is_told_where_no_rollout_says_an_amount(careful: bool) -> None:
-    server = Total(careful=careful)
-    [finding] = found_by("isolation-earlier", server, rows_of(server))
-    assert (finding.verdict is Verdict.FAIL) is not careful, finding
-
-
 class Copies(ResourcesServer):
     """One number of a list is copied to another place; the list is one for all sessions unless it is `careful`."""
 
@@ -59,13 +53,6 @@ class Copies(ResourcesServer):
             return state if careful else every
 
         super().__init__("copies", tools=[copy, show], verify=lambda: 0.0, state=lambda: [3, 1, 2])
-
-
-@pytest.mark.parametrize("careful", [False, True])
-def test_two_places_are_not_the_same_one(careful: bool) -> None:
-    server = Copies(careful=careful)
-    [finding] = found_by("isolation-earlier", server, rows_of(server))
-    assert (finding.verdict is Verdict.FAIL) is not careful, finding
 
 
 class HintRow(TaskRow):
@@ -86,16 +73,6 @@ class Hints(ResourcesServer):
             return row.hints[len(times) - 1] if len(times) <= len(row.hints) else "no more hints"
 
         super().__init__("hints", tools=[hint], verify=lambda: 0.0, state=list)
-
-
-@pytest.mark.parametrize("careful", [False, True])
-def test_what_a_rows_sessions_use_up_one_by_one_is_told(careful: bool) -> None:
-    server = Hints(careful=careful)
-    data = _with(
-        rows_of(server), {"hints": ["it is red", "it is round", "it grows"]}, {"hints": ["it barks", "it runs"]}
-    )
-    [finding] = found_by("isolation-earlier", server, data)
-    assert (finding.verdict is Verdict.FAIL) is not careful, finding
 
 
 class WishRow(TaskRow):
@@ -128,9 +105,24 @@ class Talks(ResourcesServer):
 
 
 @pytest.mark.parametrize("careful", [False, True])
-def test_a_reward_for_what_another_session_said_is_told_though_no_reply_changes(careful: bool) -> None:
-    server = Talks(careful=careful)
-    [finding] = found_by("isolation-earlier", server, _with(rows_of(server), {"wish": "refund"}, {"wish": "upgrade"}))
+@pytest.mark.parametrize(
+    ("world", "fields"),
+    [
+        pytest.param(Total, ({}, {}), id="a sum where no rollout says an amount"),
+        pytest.param(Copies, ({}, {}), id="two places that are not the same one"),
+        pytest.param(
+            Hints,
+            ({"hints": ["it is red", "it is round", "it grows"]}, {"hints": ["it barks", "it runs"]}),
+            id="what a row's sessions use up one by one",
+        ),
+        pytest.param(Talks, ({"wish": "refund"}, {"wish": "upgrade"}), id="a reward, though no reply changes"),
+    ],
+)
+def test_what_earlier_sessions_left_is_told(
+    world: Callable[..., ResourcesServer], fields: tuple[dict[str, Any], ...], *, careful: bool
+) -> None:
+    server = world(careful=careful)
+    [finding] = found_by("isolation-earlier", server, _with(rows_of(server), *fields))
     assert (finding.verdict is Verdict.FAIL) is not careful, finding
 
 

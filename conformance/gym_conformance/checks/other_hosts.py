@@ -41,8 +41,8 @@ OUTSIDE = need(
 async def outside_answers(trial: Trial, hosts: OtherHosts) -> None:
     """Plays two rows while all other hosts are down, slow, or answer 429, 500, garbage or an empty object.
 
-    The calls are a recorded rollout's; those of other tools are made up from the rows' definitions. The sessions are opened beforehand,
-    because a seed may fetch data, and would keep what the mock made up.
+    The calls are a recorded rollout's; those of other tools are made up from the rows' definitions. The sessions are
+    opened beforehand, because a seed may fetch data, and would keep what the mock made up.
 
     If another host is asked, each reply must come within --gym-timeout; a 5xx must name its cause, and not be the bare
     `repr` of a programming error; and a 200 from verify must have a reward or `_ng_failure_class`. Applies only to

@@ -14,12 +14,7 @@ from gym_conformance.contract.policy_output import Degenerate
 from gym_conformance.contract.statuses import is_refusal, is_success
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.session.exchange import Reply, reply_of
-from gym_conformance.trajectories.outcome import (
-    Outcome,
-    StepOutcome,
-    differences,
-    volatile,
-)
+from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, volatile
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.episodes import STEPS, actions_of, episode_session, is_over
@@ -135,8 +130,7 @@ async def step_over(trial: Trial, _: object) -> None:
     again = reply_of(await session.step(actions[-1]))
     await session.close()
     expect_no_crash(again, "step() looks up a session that the last step closed.", "a step after the last")
-    said = again.said
-    if is_success(again.status) and isinstance(said, dict) and not (said.get("terminated") or said.get("truncated")):
+    if not is_over(again):
         hint = "The session is forgotten with its last step, and the next one starts from nothing; remember that it is over."
         raise Violation("terminated, or a refusal", describe(again), hint)
 

@@ -147,8 +147,8 @@ class Argument:
         for bound in constants(self.node):
             for beyond, within in ((bound + 1, bound - 1), (bound - 1, bound + 1)) if type(bound) is int else ():
                 if [acceptance.accepts(each) for each in (within, bound, beyond)] == [True, True, False]:
-                    (_, refusal), (_, answer) = await self._ask(beyond), await self._ask(within)
-                    if says_no(refusal) and says_yes(answer):
+                    refusal = (await self._ask(beyond))[1]
+                    if says_no(refusal) and says_yes((await self._ask(within))[1]):
                         self.beyond[bound] = beyond, refusal
 
     async def _try_allowed(self) -> list[tuple[Any, Any, Reply, tuple[str, Reply]]]:

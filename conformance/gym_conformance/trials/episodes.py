@@ -69,11 +69,11 @@ def plays(gym: Gym) -> Sequence[Play]:
     """Episodes to play: recorded ones, longest first, those of what prompts show, and one of the same message again and again."""
     recorded = [(row, rollout) for row, rollouts in gym.recorded.items() for rollout in rollouts]
     recorded = recorded or [(gym.row, rollout) for rollout in gym.rollouts]
-    recorded_plays = [Play(row, tuple(islice(_turns(rollout.output), STEPS))) for row, rollout in recorded]
-    recorded_plays = sorted((play for play in recorded_plays if play.actions), key=lambda play: -len(play.actions))
+    longest = sorted(recorded, key=lambda each: -len(each[1].output))[:_PLAYS]
+    played = [Play(row, tuple(islice(_turns(rollout.output), STEPS))) for row, rollout in longest]
     prompts = [*((row, rollout.data) for row, rollout in recorded), *((row, row.data) for row in gym.rows)]
-    shown = [Play(row, actions) for row, data in prompts[:_PLAYS] if (actions := _shown(data))]
-    return [*recorded_plays[:_PLAYS], *shown, Play(gym.row, [DO_NOTHING.response] * STEPS)]
+    shown = [Play(row, _shown(data)) for row, data in prompts[:_PLAYS]]
+    return [*(play for play in (*played, *shown) if play.actions), Play(gym.row, [DO_NOTHING.response] * STEPS)]
 
 
 def _shown(data: Mapping[str, Any]) -> Sequence[Action]:
