@@ -11,6 +11,7 @@ from gym_conformance.findings import Cause, Verdict
 from gym_mocks.reference import ReferenceServer, SessionStore
 from gym_mocks.resources.function_tool import FunctionTool
 from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
+from tests.twins.cookies import CookieOnce
 from tests.twins.judging import found_by, judge
 from tests.twins.verify import reward
 
@@ -138,3 +139,8 @@ def test_a_store_that_is_too_small_is_not_laid_to_what_is_done_at_once(limit: in
     [failed] = found_by("isolation-concurrent", ReferenceServer(sessions=SessionStore(limit=limit)))
     assert "a store of a fixed size" in failed.hint
     assert failed.cause is None
+
+
+def test_a_record_that_holds_where_the_cookie_is_kept_is_not_stale() -> None:
+    told = [one for one in found_by("repeat-recorded", CookieOnce()) if one.verdict is Verdict.FAIL]
+    assert {one.cause for one in told} == {Cause.LOST_SESSION}

@@ -234,7 +234,7 @@ async def _expect_as_any_client(
 
     if found := await Solo(trial, tried.trajectory, usual).beyond_chance(again, tried.outcome):
         expected = f"{found.answer} for {client}, as for {usual.value}"
-        raise Violation(expected, f"{found.actual!r}", hint)
+        raise Violation(expected, f"{found.actual!r}", hint, Cause.LOST_SESSION)
 
 
 def _flipped(value: str) -> Sequence[str]:

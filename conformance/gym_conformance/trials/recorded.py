@@ -17,6 +17,7 @@ from gym_conformance.contract.statuses import UNROUTED, is_success
 from gym_conformance.contract.verify_reply import rounded
 from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel
+from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.clock import both_tell_the_time, days_later, same_but_for_dates
 from gym_conformance.trajectories.drawn import told_alike
@@ -50,6 +51,11 @@ _ASKED = (
 
 #: Values that are in a call's arguments and in its reply by accident.
 _COMMON: Final = (None, "", 0, 1)
+
+_LOST = (
+    "The record is not stale: it holds for a client that keeps each cookie until it is replaced. The default agent, which "
+    "replaces its cookies with those of each reply, loses the session on the way."
+)
 
 _LEFT = (
     "The record is not stale, but earlier sessions have left something behind: one store for all sessions, or one keyed "
@@ -106,15 +112,25 @@ async def _differs(trial: Trial, row: Row, rollout: Rollout) -> None:
     now, mask = await _but_for_time(trial, row, rollout, (recorded, now), mask)
     if difference := _first(recorded, now, mask):
         _expect_told_alike(outcomes, difference)
-        leaks, fresh, hint = _leaks(trial, row, rollout, difference), "", _hint(rollout, difference)
-        if not leaks:
-            leaks, fresh = await _told_by_a_fresh_process(trial, row, rollout, recorded, mask)
         raise Violation(
             f"{difference.step} answers {difference.expected!r}, as recorded in {rollout}",
             f"{_said(now, difference)}{_earned(recorded, now, mask, difference)}",
-            _LEFT if leaks else fresh + hint,
-            Cause.OUTLIVING_STATE if leaks else None,
+            *await _likely(trial, row, rollout, (recorded, mask), difference),
         )
+
+
+async def _likely(
+    trial: Trial, row: Row, rollout: Rollout, record: tuple[Outcome, frozenset[Place]], difference: Difference
+) -> tuple[str, Cause | None]:
+    """Why it is not as recorded, and the cause if other checks find it, too."""
+    recorded, mask = record
+    if _leaks(trial, row, rollout, difference):
+        return _LEFT, Cause.OUTLIVING_STATE
+    kept = await _run(trial, row, rollout, Channel(trial.gym.endpoint), habit=CookieHabit.COLLECTING)
+    if _first(recorded, kept, mask) is None:
+        return _LOST, Cause.LOST_SESSION
+    leaks, fresh = await _told_by_a_fresh_process(trial, row, rollout, recorded, mask)
+    return (_LEFT, Cause.OUTLIVING_STATE) if leaks else (fresh + _hint(rollout, difference), None)
 
 
 async def _as_accepted(trial: Trial, row: Row, rollout: Rollout) -> tuple[Rollout, Outcome]:
@@ -305,10 +321,16 @@ def _recorded(rollout: Rollout) -> Outcome:
 
 
 async def _run(
-    trial: Trial, row: Row, rollout: Rollout, channel: Channel | None = None, waits: Mapping[int, float] = _NO_WAITS
+    trial: Trial,
+    row: Row,
+    rollout: Rollout,
+    channel: Channel | None = None,
+    waits: Mapping[int, float] = _NO_WAITS,
+    *,
+    habit: CookieHabit = CookieHabit.REPLACING,
 ) -> Outcome:
     """Make the recorded calls, and verify; `waits` has the seconds to wait before steps, by number."""
-    session = await trial.open(row, channel=channel)
+    session = await trial.open(row, habit, channel)
     steps, replies = list[StepOutcome](), list[Any]()
     linked = followed(row, rollout).calls
     calls = [*linked, *(call for call, _ in rollout.played[len(linked) :])]
