@@ -171,7 +171,7 @@ async def reward_form(trial: Trial, row: Row) -> None:
 
 _HINT = "The scorer compares text where it should compare what the text means."
 _HINTS = {
-    "text in two parts": "The scorer reads only content[0]; join all text parts of a message.",
+    "text in two parts": "The scorer reads one text part of a message, such as the first; join all of them.",
     "a reasoning item before": "The scorer looks at output[0], or counts items.",
 }
 
