@@ -682,7 +682,7 @@ def test_what_each_refusal_costs_is_not_told_from_chance_in_every_example() -> N
     server = CostsInWords()
     [found] = found_by("calls-refused-harmless", server)
     assert found.verdict is not Verdict.FAIL, found.actual
-    assert server.sent < 4_000  # it was 11,000
+    assert server.sent < 6_000  # from 1,700 to 4,300, by what is drawn; 11,000 where chance is excluded in each example
 
 
 class LosesTheCookieAtVerify(ReferenceServer):
