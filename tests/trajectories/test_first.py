@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gym_conformance.contract.dataset_rows import Call, Row, Source
+from gym_conformance.trajectories.execute import FEW
 from gym_conformance.trajectories.first import (
     around,
     at_once,
@@ -310,6 +311,12 @@ def test_the_same_stands_beside_itself_in_other_words() -> None:
 )
 def test_as_many_sessions_run_at_once_as_are_done_in_time(pace: dict[str, Any], size: int) -> None:
     assert Knowledge((), **pace).beside(16) == size
+
+
+def test_more_than_a_few_run_at_once_only_where_the_server_waits() -> None:
+    pace = {"session_seconds": 0.002, "call_seconds": 0.3}
+    assert [Knowledge((), **pace, at_once=number).several for number in (1, 16)] == [3, 16]
+    assert Knowledge(()).several == FEW
 
 
 @settings(max_examples=40, deadline=None)

@@ -11,7 +11,7 @@ from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.contract.statuses import is_success
 from gym_conformance.printable import counted
 from gym_conformance.session.channel import Channel
-from gym_conformance.trajectories.execute import FEW, beside, run, run_each
+from gym_conformance.trajectories.execute import beside, run, run_each
 from gym_conformance.trajectories.first import known
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, values_at
 from gym_conformance.trajectories.trajectory import Trajectory, is_reference, resolve
@@ -128,7 +128,7 @@ async def drift_default(trial: Trial, _: object) -> None:
     async def differs(one: _LeftOut) -> bool:
         return await one.tried(trial, Solo(trial, one.without), Channel(trial.gym.endpoint)) is not None
 
-    suspected = await beside([partial(differs, one) for one in found], knowledge.beside(FEW))
+    suspected = await beside([partial(differs, one) for one in found], knowledge.several)
     for one in compress(found, suspected):
         if difference := await _told(trial, one):
             raise Violation(
@@ -137,7 +137,7 @@ async def drift_default(trial: Trial, _: object) -> None:
                 f"{difference.expected!r}",
                 "The tool has a different default: change it in the tool or in the definition.",
             )
-    taken = await beside([partial(one.taken_for, trial) for one in zeros], knowledge.beside(FEW))
+    taken = await beside([partial(one.taken_for, trial) for one in zeros], knowledge.several)
     for each, value in zip(zeros, taken, strict=True):
         if value is not None and await each.taken_for(trial) == value:
             await run(trial.gym, trial.channel, each.zero)

@@ -89,7 +89,7 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
     found = _tried(knowledge)
     pairs = await _expect_no_traces(trial, trial.gym.rows, knowledge, found, crowded)
     with _if_there_is_room(crowded):
-        await expect_the_same_each_time(trial, found, knowledge.beside(FEW))
+        await expect_the_same_each_time(trial, found, knowledge.several)
     looked = 0
     with _if_there_is_room(crowded):
         looked = await _expect_unchanged_afresh(trial, found)
@@ -135,7 +135,7 @@ async def _expect_no_traces(
     makers = list(round_robin(kinds))
     seconds = max(_SECONDS, _PATIENCE * trial.settings.search.profile.patience)
     looking, excluding = (Patience(seconds, len(kinds)) for _ in range(2))
-    suspects = await suspected(trial, makers, knowledge.beside(FEW), looking)
+    suspects = await suspected(trial, makers, knowledge.several, looking)
     # beside others no sum moves by the same twice, and what was made last is somebody else's
     alone = [*asking_for_others(trial, found), *by_last(trial, found)]
     with _if_there_is_room(crowded):

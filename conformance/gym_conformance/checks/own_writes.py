@@ -11,7 +11,7 @@ from gym_conformance.checks.calls_at_once import AtOnce, expect_none_lost
 from gym_conformance.checks.remembered_reads import ROUNDS, AroundWrite, expect_fresh
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.grouping import first_of_each
-from gym_conformance.trajectories.execute import FEW, beside
+from gym_conformance.trajectories.execute import beside
 from gym_conformance.trajectories.first import bare_reads, known
 from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trajectories.other_values import with_another_text, with_other_numbers
@@ -112,10 +112,10 @@ async def _suspected(trial: Trial, subjects: Sequence[S], at_once: int) -> list[
 
 async def expect_own_writes(trial: Trial, knowledge: Knowledge) -> None:
     """Require that a session shows each of its writes, whatever it has read before, and several that were made at once."""
-    for each in await _suspected(trial, list(_around_writes(knowledge)), knowledge.beside(FEW)):
+    for each in await _suspected(trial, list(_around_writes(knowledge)), knowledge.several):
         await expect_fresh(trial, each)
     # few beside each other: where all workers are busy, calls that are sent at once are made one after the other
-    for one in await _suspected(trial, list(_made_at_once(knowledge)), min(_BESIDE, knowledge.beside(FEW))):
+    for one in await _suspected(trial, list(_made_at_once(knowledge)), min(_BESIDE, knowledge.several)):
         await expect_none_lost(trial, one)
 
 

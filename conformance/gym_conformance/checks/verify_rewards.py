@@ -21,7 +21,7 @@ from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Exchange, Reply, reply_of
 from gym_conformance.session.server_fault import NotSent, ServerFault
-from gym_conformance.trajectories.execute import FEW, TrajectoryRun, beside, run
+from gym_conformance.trajectories.execute import TrajectoryRun, beside, run
 from gym_conformance.trajectories.first import known
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import is_read
@@ -144,7 +144,7 @@ async def verify_reward_components(trial: Trial, _: object) -> None:
                 _summed(verdict)
     knowledge = await knowledge_of(trial)
     costly = [each for one in known(knowledge)[:_KNOWN] for each in _costly(one)]
-    for exchanges in await beside([partial(_exchanges, trial.gym, one) for one in costly], knowledge.beside(FEW)):
+    for exchanges in await beside([partial(_exchanges, trial.gym, one) for one in costly], knowledge.several):
         trial.channel.exchanges[:] = exchanges
         reply = reply_of(exchanges[-1])
         if is_success(reply.status) and reply.fields:

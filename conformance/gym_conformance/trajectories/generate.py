@@ -12,6 +12,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from gym_conformance.contract.dataset_rows import Call, Row, Tool
+from gym_conformance.trajectories.execute import FEW
 from gym_conformance.trajectories.returned import Returned
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Reference, Schedule, Trajectory
 from gym_schemas import admits, name_of, properties_of, scalars
@@ -124,6 +125,11 @@ class Knowledge:
         seconds = self.session_seconds + self.call_seconds
         one_by_one = int(_BATCH_SECONDS / seconds) if seconds else at_most
         return max(1, min(max(self.at_once, one_by_one), at_most))
+
+    @property
+    def several(self) -> int:
+        """How many trials run concurrently where concurrency is not what is tried: more than a few only where the server waits."""
+        return self.beside(max(FEW, self.at_once))
 
     def tools(self, row: Row) -> Mapping[str, "ToolCalls"]:
         """The row's tools for which a valid call can be made, by name; cached, since strategies are costly to build."""

@@ -242,8 +242,8 @@ class Calibrating:
             if earned and all(each.reward is not None and not each.reaches(scores.bar) for each in earned)
         ]
         template = await self._in_words(telling)
-        found = []
-        for scores, earned in zip(rows, others, strict=True):
+
+        async def amidst(scores: RowScores, earned: Sequence[AnswerScore]) -> list[Attempt]:
             attempts = [
                 Attempt(Question.EITHER, "its calls with another row's last words", each) for each in earned[:1]
             ]
@@ -252,8 +252,9 @@ class Calibrating:
                 attempts.append(Attempt(Question.PRESSED, "several rows' last words, its own in the middle", score))
             if scores in telling[:_WORDED] and template:
                 attempts += await self._attempts(scores, said_otherwise(scores, template, telling))
-            found.append(attempts)
-        return found
+            return attempts
+
+        return await asyncio.gather(*map(amidst, rows, others))
 
     async def _in_words(self, rows: Sequence[RowScores]) -> TextTemplate | None:
         """The form of last messages that, after each row's calls, earns what its own does; None if there is none."""

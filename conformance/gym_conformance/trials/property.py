@@ -20,9 +20,6 @@ from gym_conformance.trials.attempts import Attempts, Broken
 from gym_conformance.trials.check import Attempt, Check, Need, the_server
 from gym_conformance.trials.trial import Trial
 
-#: How many schedules are tried at once if the property allows it, so that slow tools are waited for together.
-_TOGETHER = 8
-
 #: A deep search ends only after so many times as many examples with nothing new.
 _DEEP = 2
 
@@ -125,7 +122,7 @@ class _Examples:
 
     async def tried(self, name: str, attempts: Attempts, knowledge: Knowledge) -> tuple[Broken | None, int]:
         """What broke the property, and the floor that the search missed, or 0."""
-        size = knowledge.beside(_TOGETHER) if self.together else 1
+        size = knowledge.several if self.together else 1
         batches = _batches(self.drawn(knowledge), size)
         search = attempts.trial.settings.search.divided(size * self.weight)
         if failure := await attempts.first(self.first(knowledge), size):
