@@ -1,5 +1,6 @@
 """The examples that each property begins with, where rollouts are recorded, and where none is."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -314,8 +315,8 @@ def test_as_many_sessions_run_at_once_as_are_done_in_time(pace: dict[str, Any], 
 
 
 def test_more_than_a_few_run_at_once_only_where_the_server_waits() -> None:
-    pace = {"session_seconds": 0.002, "call_seconds": 0.3}
-    assert [Knowledge((), **pace, at_once=number).several for number in (1, 16)] == [3, 16]
+    waits = partial(Knowledge, (), session_seconds=0.002, call_seconds=0.3)
+    assert [waits(at_once=number).several for number in (1, 16)] == [3, 16]
     assert Knowledge(()).several == FEW
 
 
