@@ -176,16 +176,32 @@ class TakesFirstAfterCalls(ReferenceServer):
 
 
 class WritesFullMarks(Quiz):
-    """Has a text for the reward of a right answer, and for no other."""
+    """Has a text for the reward of a right answer, and for no other; or something else, of one country alone."""
+
+    marks, country = b'"1.0"', b""
 
     async def dispatch(self, request: HttpRequest) -> HttpReply:
         reply = await super().dispatch(request)
-        if not isinstance(reply.body, bytes):
+        if not isinstance(reply.body, bytes) or self.country not in reply.body:
             return reply
-        return replace(
-            reply,
-            body=reply.body.replace(b'"reward":1.0', b'"reward":"1.0"').replace(b'"reward": 1.0', b'"reward": "1.0"'),
-        )
+        return replace(reply, body=re.sub(rb'"reward": ?1.0', b'"reward":' + self.marks, reply.body))
+
+
+class DividesByNothing(WritesFullMarks):
+    """A right answer to one question leads to NaN, which is written as null."""
+
+    marks, country = b"null", b"Latvia"
+
+
+class MasksOne(DividesByNothing):
+    """Has no reward for what it could not measure, and says so."""
+
+    marks = b'null,"mask_sample":true'
+
+
+def but_for_the_last() -> Dataset:
+    """The quiz with nothing recorded of its last question."""
+    return replace(quizzed(), rollouts=quizzed().rollouts[:-1])
 
 
 def all_rows() -> Dataset:
@@ -208,7 +224,23 @@ TWINS: tuple[Twin, ...] = (
     twin("takes the beginning of the answer", "calibration-pressed", quiz(takes_the_beginning), data=quizzed()),
     twin("pays what it cannot parse", "calibration-pressed", quiz(fails_open), data=quizzed()),
     twin(
-        "full marks are a text", "verify-reward-finite repeat-recorded", lambda: WritesFullMarks(fair), data=quizzed()
+        "full marks are a text",
+        "verify-reward-finite repeat-recorded",
+        lambda: WritesFullMarks(fair),
+        data=quizzed(),
+    ),
+    twin(
+        "one right answer divides by nothing",
+        "calibration-scored",
+        lambda: DividesByNothing(fair),
+        data=but_for_the_last(),
+    ),
+    twin(
+        "no reward where the sample is masked",
+        "",
+        lambda: MasksOne(fair),
+        data=but_for_the_last(),
+        tempts="calibration",
     ),
     twin("finds the answer in the reasoning", "calibration-pressed", lambda: ReadsReasoning(fair), data=quizzed()),
     twin("reads the first message", "calibration-pressed", lambda: ReadsTheFirstMessage(fair), data=quizzed()),

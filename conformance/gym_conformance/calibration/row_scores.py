@@ -51,11 +51,15 @@ ASKED: Final = (Question.GOLD, Question.FLOOR, Question.SWAP)
 
 @dataclass(frozen=True)
 class AnswerScore:
-    """The result of a verify; `reward` is None if there is no usable one, and `why` says why."""
+    """The result of a verify; `reward` is None if there is no usable one, and `why` says why.
+
+    `failed` has the exchanges instead if verify broke down over the answer: it crashed, or answered without a number.
+    """
 
     reward: float | None
     why: str = ""
     exchanges: tuple[Exchange, ...] = field(default=(), repr=False)
+    failed: tuple[Exchange, ...] = field(default=(), repr=False)
 
     @property
     def calls(self) -> list[Exchange]:

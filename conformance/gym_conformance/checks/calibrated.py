@@ -12,6 +12,7 @@ from gym_conformance.calibration.object_probes import AS, EMPTY, MISSING
 from gym_conformance.calibration.probe_answers import ENDS_EARLY, OTHER_NUMBERS, UNREADABLE
 from gym_conformance.calibration.reward_counts import RewardCounts
 from gym_conformance.calibration.row_scores import (
+    AnswerScore,
     Calibration,
     Hit,
     ProbeTally,
@@ -20,14 +21,27 @@ from gym_conformance.calibration.row_scores import (
     RowTally,
     probe_tallies,
 )
+from gym_conformance.contract.dataset_rows import Row
+from gym_conformance.contract.endpoints import CLOSE_SESSION, SEED_SESSION
+from gym_conformance.contract.policy_output import response
+from gym_conformance.contract.statuses import is_crash, is_success
+from gym_conformance.contract.verify_reply import is_masked, is_number
+from gym_conformance.session.channel import Channel
+from gym_conformance.session.exchange import reply_of
 from gym_conformance.trials.calibrating import calibration_of, probes_of
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, NotExamined, Violation
+from gym_conformance.trials.in_form import expect_number
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
-from gym_conformance.trials.trial import Trial
+from gym_conformance.trials.trial import Trial, expect_no_crash
 
 #: Rows that a finding names, the worst first.
 _NAMED: Final = 6
+
+#: Sessions in which a scorer that broke down over an answer is asked again.
+_MORE: Final = 2
+
+_BROKEN: Final = "The scorer takes for granted what this answer, or this row, does not have: a number that is not 0, a text that parses."
 
 #: Rewards that must be equal before that says anything.
 _REWARDS: Final = 6
@@ -122,6 +136,56 @@ async def calibration_gold(trial: Trial, _: object) -> None:
     await _ask(trial, Question.GOLD, "a reward of {top} for each row's own answer ({words})")
     again = (await calibrated(trial)).earned_again
     trial.note += f"; what was recorded at the top is earned again in {again}" if again.of else ""
+
+
+@check(
+    "calibration-scored",
+    "What is handed in as an answer MUST be scored with a finite number",
+    why="an answer that breaks the scorer costs a rollout, and a reward of null or NaN poisons the advantages of the whole batch.",
+    needs=[RESOURCES_SERVER, SCORE],
+)
+async def calibration_scored(trial: Trial, _: object) -> None:
+    """Looks at what verify answers to each row's own answer, and to all else that calibration hands in.
+
+    That must be neither a 5xx nor a success without a number, unless the sample is masked. What fails is handed in twice
+    more, and does not count where verify does not score the row's empty output either.
+
+    Source: `BaseVerifyResponse.reward: float` (every version); NaN leaves FastAPI as null.
+    """
+    found = await calibration_of(trial)
+    if found.missing:
+        raise NotExamined(found.reason)
+    rows = (*found.rows, *await probes_of(trial))
+    own = [(scores.row, Question.GOLD.value, scores.gold) for scores in found.rows if not scores.unchecked]
+    others = [(scores.row, each.name, each.score) for scores in rows for each in scores.attempts]
+    for row, name, score in (*own, *others):
+        if score.failed and await _scores_nothing(trial, row):
+            await _expect_scored(trial, row, f"{name} in {row}", score)
+    if not any(score.reward is not None for *_, score in (*own, *others)):
+        raise NotApplicable(found.reason or "none of what was handed in is scored")
+    trial.note = f"{len(own) + len(others)} answers handed in"
+
+
+async def _scores_nothing(trial: Trial, row: Row) -> bool:
+    """Whether an empty output of the row is scored: if not, it is not for the answer that verify fails."""
+    session = await trial.open(row, channel=Channel(trial.gym.endpoint))
+    reply = reply_of(await session.verify(response([])))
+    return is_success(reply.status) and is_number(reply.fields.get("reward"))
+
+
+async def _expect_scored(trial: Trial, row: Row, name: str, score: AnswerScore) -> None:
+    """Make the same requests in further sessions; verify must score one of them."""
+    made = [one.request for one in score.failed if one.request.path not in (SEED_SESSION, CLOSE_SESSION)]
+    for _ in range(_MORE):
+        trial.channel.exchanges.clear()
+        session = await trial.open(row)
+        *_, reply = [reply_of(await session.send(request)) for request in made]
+        if is_masked(reply.said) or not (is_crash(reply.status) or is_success(reply.status)):
+            return
+        if is_number(reply.fields.get("reward")):
+            return
+    expect_no_crash(reply, _BROKEN, name)
+    expect_number(reply, name)
 
 
 @check(

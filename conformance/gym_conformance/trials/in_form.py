@@ -89,12 +89,12 @@ def expect_text(reply: Reply) -> None:
         ) from None
 
 
-def expect_number(reply: Reply) -> None:
-    """Require a finite number for a reward."""
+def expect_number(reply: Reply, given: str = "") -> None:
+    """Require a finite number for a reward; `given` names what was sent."""
     reward = reply.fields.get("reward")
     if not is_number(reward):
         raise Violation(
-            "reward: a finite number",
+            "reward: a finite number" + (f" for {given}" if given else ""),
             f"reward: {reward!r}" if reply.is_json else _unreadable(reply),
             _why_no_number(reply, reward),
         )

@@ -10,7 +10,7 @@ from gym_conformance.calibration.row_scores import AnswerScore, RowScores
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import response
-from gym_conformance.contract.statuses import is_success
+from gym_conformance.contract.statuses import is_crash, is_success
 from gym_conformance.contract.verify_reply import is_masked, is_number
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Reply, reply_of
@@ -113,18 +113,26 @@ class Scoring:
             channel = Channel(self.trial.gym.endpoint)
             try:
                 session = await self.trial.open(row, channel=channel)
-                made = TrajectoryRun(self.trial.gym, channel, Trajectory(row, answer.calls), session=session)
-                await made.make_calls()
+                played = TrajectoryRun(self.trial.gym, channel, Trajectory(row, answer.calls), session=session)
+                await played.make_calls()
                 messages = [item for item in answer.items if item.get("type") == "message"]
-                output = [*made.output, *messages] if made.replies else answer.items
+                output = [*played.output, *messages] if played.replies else answer.items
                 reply = reply_of(await session.verify(response(output)))
                 await session.close()
             except (Untestable, ServerFault, NotSent) as missing:
                 return AnswerScore(None, f"it is not scored: {missing}")
             reward, why = _reward(reply)
-            if why := self.trial.launched.asked.since(asked).mocked or why:
-                return AnswerScore(None, why)
-            return AnswerScore(reward, exchanges=tuple(exchange.light() for exchange in channel.exchanges))
+            made = tuple(exchange.light() for exchange in channel.exchanges)
+            if mocked := self.trial.launched.asked.since(asked).mocked:
+                return AnswerScore(None, mocked)
+            if why:
+                return AnswerScore(None, why, failed=made if _is_broken(reply) else ())
+            return AnswerScore(reward, exchanges=made)
+
+
+def _is_broken(reply: Reply) -> bool:
+    """Whether verify crashed, or took the answer and found no number for it."""
+    return is_crash(reply.status) or (is_success(reply.status) and not is_masked(reply.said))
 
 
 def _reward(reply: Reply) -> tuple[float | None, str]:
