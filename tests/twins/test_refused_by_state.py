@@ -1,6 +1,6 @@
 """Calls that the definition allows and the state refuses, and what they leave behind."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -166,4 +166,87 @@ def test_a_call_that_is_refused_the_second_time_leaves_no_trace(*, careful: bool
         ("list_events", {"since": 0}, {"events": ["closed 4", "closed 3"]}),
     ]
     found = found_by("calls-refused-harmless", server, recorded_in_each(rows_of(server), *calls))
+    assert worst(found) is verdict, [one.actual for one in found]
+
+
+@dataclass
+class Rack:
+    held: list[str] = field(default_factory=list)
+
+
+def rack(*, careful: bool) -> ResourcesServer:
+    """A rack has room for three; unless it is `careful`, it holds a coat before it sees that there is no room."""
+
+    def hang(state: Rack, coat: str) -> dict[str, Any]:
+        """Hang a coat on the rack."""
+        if careful and len(state.held) > 2:
+            raise HttpRefusal(409, "there is no room")
+        state.held.append(coat)
+        if len(state.held) > 3:
+            raise HttpRefusal(409, "there is no room")
+        return {"hung": coat}
+
+    def list_coats(state: Rack) -> dict[str, Any]:
+        """Show what hangs there."""
+        return {"coats": state.held}
+
+    return ResourcesServer("rack", tools=[hang, list_coats], verify=lambda: 0.0, state=Rack)
+
+
+@pytest.mark.parametrize(("careful", "verdict"), [(True, Verdict.PASS), (False, Verdict.FAIL)])
+def test_a_call_that_is_refused_after_several_like_it_leaves_no_trace(*, careful: bool, verdict: Verdict) -> None:
+    server = rack(careful=careful)
+    calls: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+        ("hang", {"coat": "parka"}, {"hung": "parka"}),
+        ("list_coats", {}, {"coats": ["parka"]}),
+    ]
+    found = found_by("calls-refused-harmless", server, recorded_in_each(rows_of(server), *calls))
+    assert worst(found) is verdict, [one.actual for one in found]
+
+
+@dataclass
+class Till:
+    accounts: dict[str, int] = field(default_factory=lambda: {"checking": 90, "savings": 40})
+    moved: int = 0
+
+
+def till(*, careful: bool) -> ResourcesServer:
+    """Money goes from one account to another, and the number of a transfer begins a sentence; unless it is `careful`, no transfer can be disputed."""
+
+    def balance(state: Till, account: str) -> str:
+        """Show what is in an account."""
+        return str(state.accounts[account]) if account in state.accounts else f"ERROR: no account {account}"
+
+    def transfer(state: Till, source: str, target: str, amount: Annotated[int, Field(ge=1, le=1000)]) -> str:
+        """Move money."""
+        if not {source, target} <= state.accounts.keys():
+            return f"ERROR: no account {source if source not in state.accounts else target}"
+        if source == target:
+            return "ERROR: the accounts are the same"
+        if amount > state.accounts[source]:
+            return "ERROR: insufficient funds"
+        state.accounts[source] -= amount
+        state.accounts[target] += amount
+        state.moved += 1
+        return f"T{state.moved}: moved {amount}"
+
+    def dispute(state: Till, transaction: Annotated[str, Field(pattern="^T[0-9]+$")]) -> str:
+        """Dispute a transfer."""
+        if transaction not in {f"T{number + 1}" for number in range(state.moved)}:
+            return "ERROR: no such transaction"
+        if not careful:
+            raise HttpRefusal(500, "TypeError")
+        return f"dispute opened for {transaction}"
+
+    return ResourcesServer("till", tools=[balance, transfer, dispute], verify=lambda: 0.0, state=Till)
+
+
+@pytest.mark.parametrize(("careful", "verdict"), [(True, Verdict.PASS), (False, Verdict.FAIL)])
+def test_what_only_a_transfer_makes_possible_is_tried(*, careful: bool, verdict: Verdict) -> None:
+    """Nothing is recorded, and an account that is found pays nothing to itself."""
+    server = till(careful=careful)
+    data = rows_of(server)
+    named = {"accounts": {"checking": 90, "savings": 40}}
+    data = replace(data, rows=tuple(replace(row, data={**row.data, **named}) for row in data.rows))
+    found = found_by("calls-valid", server, data)
     assert worst(found) is verdict, [one.actual for one in found]

@@ -74,6 +74,9 @@ _WRITING, _EXCHANGED = 3, 2
 #: Reads repeated at the end.
 _AGAIN = 3
 
+#: Calls alike after which one more may be too many.
+_SEVERAL = 3
+
 #: The end of a file's name.
 _FILE = re.compile(r"\w\.[^\W\d]\w{0,4}\Z")
 
@@ -254,8 +257,9 @@ def _with_one_spoilt(trajectory: Trajectory) -> Iterator[Trajectory]:
 def _at_a_wrong_time(trajectory: Trajectory) -> Iterator[Trajectory]:
     """The trajectory with calls that the definitions allow, and the state may not.
 
-    Each tool that writes is called right after the seed, just after its own call once more, and before it with other
-    members of its enums, and with numbers at their bounds. Those that are taken after all are left out once they are.
+    Each tool that writes is called right after the seed, just after its own call once more and after several like it, as
+    where there are only so many of a thing, and before it with other members of its enums, and with numbers at their
+    bounds. Those that are taken after all are left out once they are.
     """
     first = {call.name: at for at, call in reversed(list(enumerate(trajectory.calls))) if not is_read(call.name)}
     early = [Call(name, resolve(trajectory.calls[at].arguments, [])) for name, at in first.items()]
@@ -263,6 +267,8 @@ def _at_a_wrong_time(trajectory: Trajectory) -> Iterator[Trajectory]:
     for name, at in first.items():
         parameters, base = trajectory.row.parameters_of(name), trajectory.calls[at].arguments
         yield _reading_at(trajectory, at + 1).with_noise(at + 1, trajectory.calls[at])
+        several = trajectory.chosen([*range(at), *[at] * _SEVERAL, *range(at + 1, len(trajectory.calls))])
+        yield _reading_at(several, at + _SEVERAL).with_noise(at + _SEVERAL, trajectory.calls[at])
         if others := [Call(name, each) for each in islice(_one_by_one(_others, parameters, base), _BOUNDS)]:
             yield _reading_at(trajectory, at).with_noise(at, *others)
 

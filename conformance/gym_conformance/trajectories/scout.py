@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
+from itertools import islice, permutations
 from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Call, Row, Tool
@@ -24,7 +24,7 @@ from gym_conformance.trajectories.first import plain_arguments, some
 from gym_conformance.trajectories.generate import is_read, may_read, named_alike, named_values
 from gym_conformance.trajectories.outcome import StepOutcome
 from gym_conformance.trajectories.renaming import own, takes_any_word
-from gym_conformance.trajectories.returned import Returned, returned
+from gym_conformance.trajectories.returned import Returned, located, returned, words_with_digits
 from gym_conformance.trajectories.trajectory import Reference, Trajectory, is_reference, resolve
 from gym_conformance.trajectories.words import listed_in
 from gym_schemas import Document, NoValue, admits, minimal, properties_of, scalars
@@ -33,8 +33,11 @@ from gym_schemas.json_values import texts_in
 #: Tools explored, calls tried for each, and values of a reply that later calls may use.
 _TOOLS, _TRIES, _SEEN = 16, 5, 200
 
-#: Members of enums, and of lists in replies, tried for a tool that took none of these calls.
-_MEMBERS, _LISTED = 16, 8
+#: Characters of a text in a reply that are searched for words of a form.
+_READ = 2_000
+
+#: Pairs of known words, members of enums, and members of lists in replies, tried for a tool that took none of these calls.
+_OTHERS, _MEMBERS, _LISTED = 4, 16, 8
 
 #: Tools whose names begin like this are assumed to remove something, or to end the episode.
 _TAKES_AWAY: Final = ("cancel", "clear", "delete", "drop", "remove", "reset", "revoke", "undo", "withdraw")
@@ -150,18 +153,25 @@ class _Scout:
         return [call for call in known if since and call not in self.calls[since:]]
 
     async def _find(self, tool: Tool) -> None:
-        """Keep the first accepted one of a few calls, then of a few with other members of an enum or a list, unless the tool has one."""
+        """Keep the first accepted one of a few calls, then of a few with other words, or members of an enum or a list, unless the tool has one."""
         asked: list[Any] = []
         for candidates, most in (
             (self._candidates, _TRIES),
-            (self._with_members, _TRIES + _MEMBERS),
-            (self._with_listed, _TRIES + _MEMBERS + _LISTED),
+            (self._with_another, _TRIES + _OTHERS),
+            (self._with_members, _TRIES + _OTHERS + _MEMBERS),
+            (self._with_listed, _TRIES + _OTHERS + _MEMBERS + _LISTED),
         ):
             for arguments in candidates(tool) if tool.name not in self.taken else ():
                 if len(asked) < most and arguments not in asked:
                     asked.append(arguments)
                     if await self._is_taken(tool, arguments):
                         return
+
+    def _with_another(self, tool: Tool) -> Iterator[Any]:
+        """Known words with another one in a place after the first: nothing is moved from an account to itself."""
+        for one, other in permutations(self._words.get(tool.name, ()), 2):
+            texts = [key for key, text in one.items() if isinstance(text, str) and text != other.get(key, text)]
+            yield from (some({**one, key: other[key]}) for key in texts[1:])
 
     def _with_members(self, tool: Tool) -> Iterator[Any]:
         """Usual arguments with each member of their enums: what is allowed may depend on the state, as the rules of a proof."""
@@ -293,7 +303,18 @@ class _Scout:
                     if key in one.names:
                         return found
                     alike = alike or found
-        return alike
+        return alike or (self._formed(schema) if kind is str else None)
+
+    def _formed(self, schema: Any) -> Any:
+        """A reference to the first word of a reply that has the form which the schema asks for, such as `^T[0-9]+$`."""
+        if not isinstance(schema, dict) or "pattern" not in schema or admits(schema, _TEXT):
+            return None
+        for call, reply in enumerate(self._replies):
+            for value, path in islice(scalars(reply), _SEEN):
+                for word in words_with_digits(value[:_READ]) if isinstance(value, str) else ():
+                    if admits(schema, word[0]):
+                        return Reference(call, path, word[0], word=located(word)).as_json()
+        return None
 
 
 def _each(value: Any, schema: Any, fill: Callable[[str, Any, Any], Any]) -> Any:
