@@ -100,6 +100,22 @@ def overlapping(state: Reading, page: int = 1, per_page: int = 5) -> dict[str, A
     return _page(state, max(0, (page - 1) * per_page - 1), per_page)
 
 
+def first_again(state: Reading, page: int = 1, per_page: int = 5) -> dict[str, Any]:
+    """List the notes by their days, a page at a time."""
+    return numbered(state, min(page, 1), per_page)
+
+
+def all_at_once(state: Reading, page: int = 1, per_page: int = 5) -> dict[str, Any]:
+    """List the notes by their days, a page at a time."""
+    return numbered(state, min(page, 1), max(per_page, len(NOTES)))
+
+
+def last_again(state: Reading, page: int = 1, per_page: int = 5) -> dict[str, Any]:
+    """List the notes by their days, a page at a time, four at most; after the last one comes the last one."""
+    few = min(per_page, 4)
+    return _page(state, min(page - 1, (len(NOTES) - 1) // few) * few, few)
+
+
 def recurring(state: Reading, page: int = 1, per_page: int = 5) -> dict[str, Any]:
     """List when what recurs takes place, a page at a time; each has the id of what recurs."""
     state.pages += 1
@@ -733,6 +749,9 @@ TWINS: tuple[Twin, ...] = (
         lambda: _server(overlapping),
         data=_data(overlapping),
     ),
+    twin("a page that is not read", "repeat-pages", lambda: _server(first_again), data=_data(numbered)),
+    twin("a page's length that is not read", "repeat-pages", lambda: _server(all_at_once), data=_data(numbered)),
+    twin("the last page again", "", lambda: _server(last_again), data=_data(numbered), tempts="repeat"),
     twin("pages of the server's own length", "", lambda: _server(in_threes), data=_data(in_threes), tempts="repeat"),
     twin("a cursor that is not known any more", "repeat-pages", lambda: _server(forgetful), data=_data(in_threes)),
     twin("a default of its own", "drift-default", lambda: _server(brief), data=_data()),

@@ -112,7 +112,8 @@ async def repeat_pages(trial: Trial, _: object) -> None:
     something. The items must be the same, in the same order; they are recognised by their ids or names, or by all their
     texts. A list that ends early by more than a page counts as limited by design. Chance is excluded: two passes in large
     pages must agree. If a tool takes a cursor and no size, its cursors are followed: no page of three items or more may
-    come again, in each of three sessions.
+    come again, in each of three sessions. Nor may a small page be as long as the large one, or the second small page the
+    first one again although the list is longer, in each of three sessions: then the argument is not read.
 
     Our inference: no client goes through pages; policies do.
     """
@@ -123,6 +124,8 @@ async def repeat_pages(trial: Trial, _: object) -> None:
     for paged in found:
         if not paged.size:
             walked += await _expect_no_page_again(trial, paged)
+        elif paged.sizes[1:]:
+            await _expect_read(trial, paged)
         way = paged
         for size in paged.sizes[1:]:
             if (lost := await _lost(trial, trial.channel, way, size)) is None and not way.by_texts:
@@ -154,6 +157,34 @@ async def _expect_no_page_again(trial: Trial, paged: _Paged) -> bool:
         "The server does not know a cursor that it gave out, and answers with the first page: is the cursor kept in the "
         "memory of another process?",
     )
+
+
+async def _expect_read(trial: Trial, paged: _Paged) -> None:
+    """Ask for the first two small pages of a list that is longer than they are, and for a large one: they must differ."""
+    largest, size, *_ = paged.sizes
+    for _ in range(_SESSIONS):
+        trial.channel.exchanges.clear()
+        walking = await _begun(trial, trial.channel, paged)
+        large, small = await _page(*walking, size=largest), await _page(*walking, size=size)
+        if not large or not small or len(large) < max(_FEWEST, size + 1):
+            return
+        start = size if paged.by_offset else None if paged.first is None else paged.first + 1
+        following = None if start is None else await _page(*walking, size=size, place=start)
+        if not (ignored := _ignored(paged, size, (large, small, following))):
+            return
+    raise Violation(
+        f"other items of {paged.tool.name} for another {ignored}",
+        f"{', '.join(small)} each time, in {_SESSIONS} of {_SESSIONS} sessions",
+        f"The tool does not read {ignored}, or goes on as if it were not given.",
+    )
+
+
+def _ignored(paged: _Paged, size: int, pages: tuple[list[str], list[str], list[str] | None]) -> str:
+    """The argument that changes nothing, of a large page, a small one and the one after that; '' if each does."""
+    large, small, following = pages
+    if small == large:
+        return paged.size
+    return paged.place if following == small and len(small) == size else ""
 
 
 async def _beyond_chance(trial: Trial, paged: _Paged, size: int) -> str | None:
@@ -221,6 +252,15 @@ async def _walk(
             return walk
         place = following
     return walk
+
+
+async def _page(
+    session: Session, paged: _Paged, arguments: Mapping[str, Any], *, size: int, place: int | None = None
+) -> list[str] | None:
+    """The names of the items of one page, however many; None where there are none."""
+    asked = {**arguments, paged.size: size} | ({} if place is None else {paged.place: place})
+    reply = reply_of(await session.call(Call(paged.tool.name, asked)))
+    return _items(reply.said, by_texts=paged.by_texts) if is_success(reply.status) else None
 
 
 def _items(said: Any, *, by_texts: bool) -> list[str] | None:
