@@ -204,6 +204,12 @@ def but_for_the_last() -> Dataset:
     return replace(quizzed(), rollouts=quizzed().rollouts[:-1])
 
 
+def said_twice() -> Dataset:
+    """The quiz with a second rollout of each question, which says the same in other words."""
+    data = quizzed()
+    return replace(data, rollouts=(*data.rollouts, *quizzed(answer="Answer: {expected_answer}.").rollouts))
+
+
 def all_rows() -> Dataset:
     """All of the reference's rows: of two alone, no other two have wrong answers."""
     rows = tuple(Row(row, Source(DATA, at)) for at, row in enumerate(lines(DATA), 1))
@@ -247,6 +253,12 @@ TWINS: tuple[Twin, ...] = (
     twin("finds the answer anywhere after calls", "calibration-pressed", FindsAfterCalls),
     twin("takes the first number after calls", "calibration-pressed", TakesFirstAfterCalls, data=all_rows()),
     twin("reads to the letter", "calibration-strict", quiz(to_the_letter), data=quizzed()),
+    twin(
+        "takes one of two writings that were recorded",
+        "calibration-strict repeat-recorded",
+        quiz(to_the_letter),
+        data=said_twice(),
+    ),
     twin("reads the last words alone", "calibration-deeds", Believes),
     twin("refuses right answers", "calibration-gold", quiz(refuses_two), data=quizzed(refuses_two)),
     twin("refuses one right answer", "calibration-odd", quiz(refuses_one), data=quizzed(refuses_one)),

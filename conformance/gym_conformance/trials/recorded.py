@@ -74,13 +74,17 @@ _NO_WAITS: Final[Mapping[int, float]] = {}
 async def differs_from_record(trial: Trial, row: Row) -> None:
     """Hold a row's first recorded rollout to what the server answers now, and one that earned something else.
 
+    So is one that earned the same for other words, if it makes no calls, since there may be several right answers.
+
     Raises:
         Violation: a tool's output or the reward is not as recorded.
         NotApplicable: the server refuses the record, made by an older version, or asks a judge, who is our mock, or other hosts.
     """
     first, *others = trial.gym.recorded[row]
     await _differs(trial, row, first)
-    for other in islice((each for each in others if each.reward != first.reward), 1):
+    unlike = (each for each in others if each.reward != first.reward)
+    alike = (each for each in others if each.reward == first.reward and each.last_text != first.last_text)
+    for other in (*islice(unlike, 1), *islice((each for each in alike if not each.calls), 1)):
         trial.channel.exchanges.clear()
         with suppress(NotApplicable):
             await _differs(trial, row, other)
