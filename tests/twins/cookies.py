@@ -36,6 +36,16 @@ def without_tools() -> Any:
     return replace(dataset(lambda row: row["responses_create_params"]["tools"].clear()), rollouts=())
 
 
+class CookieLostOnOneWay(ReferenceServer):
+    """What lacks an amount is answered before the cookie is set."""
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        reply = await super().dispatch(request)
+        if request.path != "/add_stock" or request.body[:1] != b"{" or b'"amount"' in request.body:
+            return reply
+        return replace(reply, headers=tuple(each for each in reply.headers if each[0].lower() != "set-cookie"))
+
+
 class CookieLostOnErrors(ReferenceServer):
     """The exception handlers sit outside the session."""
 

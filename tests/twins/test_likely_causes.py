@@ -11,7 +11,7 @@ from gym_conformance.findings import Cause, Verdict
 from gym_mocks.reference import ReferenceServer, SessionStore
 from gym_mocks.resources.function_tool import FunctionTool
 from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
-from tests.twins.cookies import CookieOnce
+from tests.twins.cookies import CookieLostOnOneWay, CookieOnce
 from tests.twins.judging import found_by, judge
 from tests.twins.verify import reward
 
@@ -144,3 +144,9 @@ def test_a_store_that_is_too_small_is_not_laid_to_what_is_done_at_once(limit: in
 def test_a_record_that_holds_where_the_cookie_is_kept_is_not_stale() -> None:
     told = [one for one in found_by("repeat-recorded", CookieOnce()) if one.verdict is Verdict.FAIL]
     assert {one.cause for one in told} == {Cause.LOST_SESSION}
+
+
+def test_a_cookie_that_one_call_loses_is_told() -> None:
+    [told] = found_by("calls-invalid", CookieLostOnOneWay())
+    assert (told.verdict, told.cause) == (Verdict.FAIL, Cause.LOST_SESSION)
+    assert "early return" in told.hint

@@ -14,13 +14,13 @@ from typing import Any, Final
 
 from gym_conformance.checks.moves import expect_own_cookie, expect_uncounted, takes_turns
 from gym_conformance.contract.dataset_rows import Call, Row
-from gym_conformance.contract.endpoints import VERIFY, tool_path
+from gym_conformance.contract.endpoints import CLOSE_SESSION, SEED_SESSION, VERIFY, tool_path
 from gym_conformance.contract.statuses import is_crash, is_error, is_refusal, is_success
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.drift.lax import SAYS_MOST, explicit, leaves_open
 from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel
-from gym_conformance.session.contracts import post
+from gym_conformance.session.contracts import CookieHabit, post
 from gym_conformance.session.exchange import Exchange, Reply, reply_of
 from gym_conformance.session.likeness import Answer, alike
 from gym_conformance.session.refusals import is_in_own_words, places, says_no
@@ -54,6 +54,13 @@ _NAMED = 5
 
 #: Known trajectories that are run to see whether any call is answered.
 _TRIED = 4
+
+#: Paths that are no tools', and what it means if a reply to one of these sets no cookie.
+_NO_TOOLS: Final = (SEED_SESSION, VERIFY, CLOSE_SESSION)
+_WITHOUT: Final = (
+    "simple_agent replaces its cookies with those of each reply: after this one it has none and continues in a fresh session. "
+    "One way through the handler, such as an early return, sets no cookie: set it before the handler runs."
+)
 
 #: Of so many tools at least, one answers otherwise than another.
 _TOOLS = 2
@@ -94,6 +101,8 @@ async def calls_valid(trial: Trial, schedule: Schedule) -> None:
     or a large number if the definition says nothing about these; and any refusal if the definition cannot be read as it
     stands (`drift-definition-unsound` reports that).
 
+    Where replies to calls set the session's cookie again, each reply below 500 must.
+
     A tool that answers nothing but errors is named in a caution, because few checks can say anything about it.
 
     Source: the definitions in the rows; FastAPI answers 422 where the server's model disagrees with them, which
@@ -111,6 +120,7 @@ async def calls_valid(trial: Trial, schedule: Schedule) -> None:
             hint = "The definition in the rows and the server's request model have drifted apart."
             raise _not_taken(trial, step, f"{step.name} takes what its definition allows", hint)
     await _expect_scored(trial, trajectory, outcome)
+    await _expect_cookies(trial)
 
 
 def _not_taken(trial: Trial, step: StepOutcome, expected: str, hint: str) -> Violation:
@@ -278,7 +288,8 @@ def _are_equal(replies: Sequence[Reply]) -> bool:
 async def calls_invalid(trial: Trial, schedule: Schedule) -> None:
     """Puts a call with one fault, such as a number far out of its bounds, or with hostile values, such as the day 9999-99-99, into a trajectory; it must not cause a 5xx.
 
-    Any other answer is fine, since tools may be lenient. A 5xx that is due to a lone surrogate alone does not count,
+    Any other answer is fine, since tools may be lenient, if it sets the session's cookie again, as the replies to other
+    calls do. A 5xx that is due to a lone surrogate alone does not count,
     because many frameworks cannot encode it in an echo: the same call with U+FFFD in its place must cause a 5xx too.
 
     Source: simple_agent/app.py (0.4.0) feeds any answer to the policy and continues; a crash sends no cookie.
@@ -290,6 +301,26 @@ async def calls_invalid(trial: Trial, schedule: Schedule) -> None:
         if is_crash(step.status):
             hint = "The tool's function raises; validate its arguments, or catch the exception and return it as the tool's output."
             raise _not_taken(trial, step, f"{step.name} answers below 500", hint)
+    await _expect_cookies(trial)
+
+
+async def _expect_cookies(trial: Trial) -> None:
+    """Tell a call whose reply sets no cookie, again in a session where the reply to a known call does."""
+    calls = (one for one in trial.channel.exchanges if one.request.cookies and one.request.path not in _NO_TOOLS)
+    bare = next(filter(_sets_none, calls), None)
+    known_one = next((one for one in known(await knowledge_of(trial)) if one.calls), None) if bare else None
+    if not bare or not known_one:
+        return
+    rollout = TrajectoryRun(trial.gym, Channel(trial.gym.endpoint), known_one, CookieHabit.KEEPING)
+    await rollout.step(2)
+    again = await rollout.session.send(bare.request)
+    if rollout.exchanges[-1].received and _sets_none(again):
+        raise Violation("a Set-Cookie header on every reply", f"none from {bare}", _WITHOUT, Cause.LOST_SESSION)
+
+
+def _sets_none(exchange: Exchange) -> bool:
+    """Whether a reply that is no crash sets no cookie."""
+    return exchange.reply is not None and not is_crash(exchange.reply.status) and not exchange.received
 
 
 async def _refusals(trial: Trial, trajectory: Trajectory) -> list[StepOutcome]:

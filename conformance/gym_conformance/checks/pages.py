@@ -162,6 +162,7 @@ async def _expect_no_page_again(trial: Trial, paged: _Paged) -> bool:
 async def _expect_read(trial: Trial, paged: _Paged) -> None:
     """Ask for the first two small pages of a list that is longer than they are, and for a large one: they must differ."""
     largest, size, *_ = paged.sizes
+    ignored, told = "", ""
     for _ in range(_SESSIONS):
         trial.channel.exchanges.clear()
         walking = await _begun(trial, trial.channel, paged)
@@ -172,9 +173,10 @@ async def _expect_read(trial: Trial, paged: _Paged) -> None:
         following = None if start is None else await _page(*walking, size=size, place=start)
         if not (ignored := _ignored(paged, size, (large, small, following))):
             return
+        told = ", ".join(small)
     raise Violation(
         f"other items of {paged.tool.name} for another {ignored}",
-        f"{', '.join(small)} each time, in {_SESSIONS} of {_SESSIONS} sessions",
+        f"{told} each time, in {_SESSIONS} of {_SESSIONS} sessions",
         f"The tool does not read {ignored}, or goes on as if it were not given.",
     )
 
