@@ -129,6 +129,11 @@ def to_the_letter(row: Json, words: str) -> float:
     return float(words.rpartition("Answer: ")[2] == row["expected_answer"])
 
 
+def reads_the_beginning(row: Json, words: str) -> float:
+    """Has no use for more than a few lines."""
+    return fair(row, words[:500])
+
+
 class ReadsReasoning(Quiz):
     """Looks for the answer in all that the policy wrote."""
 
@@ -252,6 +257,12 @@ TWINS: tuple[Twin, ...] = (
     twin("reads the first message", "calibration-pressed", lambda: ReadsTheFirstMessage(fair), data=quizzed()),
     twin("finds the answer anywhere after calls", "calibration-pressed", FindsAfterCalls),
     twin("takes the first number after calls", "calibration-pressed", TakesFirstAfterCalls, data=all_rows()),
+    twin(
+        "reads a few lines",
+        "calibration-strict",
+        quiz(reads_the_beginning),
+        data=quizzed(answer="Let me think about it. Answer: {expected_answer}"),
+    ),
     twin("reads to the letter", "calibration-strict", quiz(to_the_letter), data=quizzed()),
     twin(
         "takes one of two writings that were recorded",

@@ -24,6 +24,12 @@ _DIGITS: Final = 9
 #: The least length of a text that is cut off: the rest of a shorter one may be an abbreviation.
 _CUT: Final = 5
 
+#: A long text before an answer, and the words before the recorded one that show that such may be said.
+_LONG: Final = "I go through it once more, step by step. " * 100
+_SAID: Final = 3
+
+_WORD: Final = re.compile(r"\w+")
+
 #: A number without thousands separators or exponents: its sign, the digits before the point, and those after it.
 _PLAIN_NUMBER: Final = re.compile(r"(-?)(\d{1,9})(?:\.(\d{1,9}))?", re.ASCII)
 
@@ -119,6 +125,8 @@ def fair_forms(template: TextTemplate, right: str) -> Named:
     """The same answer in other fair notations, each with its name."""
     yield "white space around it", _answer_of(f"\n  {template.write(right)}  \n")
     yield "white space around the answer in it", _answer_of(template.write(f" {right} "))
+    if len(_WORD.findall(template.before)) >= _SAID:  # what is said before it does not count
+        yield "after a long text", _answer_of(f"{_LONG}\n{template.write(right)}")
     is_text = not right.startswith(("{", "["))  # keys, and words such as true, have a case of their own
     if is_text and right.isascii() and any(map(str.isalpha, right)) and len(right) > 1:
         yield "another case", _answer_of(template.write(right.lower() if right.isupper() else right.upper()))

@@ -273,10 +273,11 @@ async def calibration_pressed(trial: Trial, _: object) -> None:
     needs=[RESOURCES_SERVER, SCORE],
 )
 async def calibration_strict(trial: Trial, _: object) -> None:
-    """Scores rows' own answers with white space around them, in another case, and with numbers written differently.
+    """Scores rows' own answers with white space around them, after a long text, in another case, and with numbers written differently.
 
-    For calls, their arguments are put in another order, as are the keys of a JSON object. What look-alike letters of other alphabets earn is only
-    reported, since a fair verifier may accept them or not.
+    The long text is left out where recorded answers have no words before the answer. For calls, their arguments are put
+    in another order, as are the keys of a JSON object. What look-alike letters of other alphabets earn is only reported,
+    since a fair verifier may accept them or not.
 
     Our inference. To be strict about form may be the task.
     """
@@ -284,7 +285,8 @@ async def calibration_strict(trial: Trial, _: object) -> None:
     tallies = probe_tallies(probed, Question.FAIR)
     if said := _told(trial, tallies):
         hint = (
-            "The scorer compares texts as they are; strip, fold case or parse numbers where the task is not about form."
+            "The scorer compares texts as they are, or reads only their beginning; strip, fold case or parse numbers where the "
+            "task is not about form."
         )
         raise Violation(f"{found.top:g}, as for answers as {found.words}", f"refused: {said}", hint)
     _note(trial, tallies, found, probed)
