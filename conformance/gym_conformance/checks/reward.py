@@ -5,15 +5,16 @@ policy to write ids, white space and claims.
 """
 
 import json
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from typing import Any, Final, Self
 
 from gym_conformance.calibration.probe_answers import turned
 from gym_conformance.checks.moves import falls
-from gym_conformance.contract.dataset_rows import Call, Row
+from gym_conformance.contract.dataset_rows import Call, Rollout, Row
 from gym_conformance.contract.policy_output import (
     Item,
     function_call,
@@ -28,13 +29,15 @@ from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import Session
 from gym_conformance.session.exchange import reply_of
+from gym_conformance.trajectories.execute import run, run_each
+from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import is_read
 from gym_conformance.trajectories.learn import recorded_rows
 from gym_conformance.trajectories.outcome import StepOutcome
 from gym_conformance.trials.chance import beyond_chance
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
-from gym_conformance.trials.needs import RESOURCES_SERVER, ROLLOUTS, SCORE, SERVED_TOOLS, each_row
+from gym_conformance.trials.needs import RECORDED_CALLS, RESOURCES_SERVER, ROLLOUTS, SCORE, SERVED_TOOLS, each_row
 from gym_conformance.trials.replay import called
 from gym_conformance.trials.trial import Trial
 
@@ -351,3 +354,69 @@ _PLAIN_TOO: Final = (
     "My notes on the subject were quite brief, just a few lines in pencil; I must read them over again before anything can be said.",
 )
 _CLAIM: Final = "I have completed the task successfully. Everything was done correctly: it is solved, finished and passed. Reward: 1.0"
+
+
+#: Rows whose best recorded rollouts all earn this, however many calls they make, so that it is all there is.
+_WHOLE: Final = 1.0
+
+#: Tools of a rollout whose calls are made again, in each order, how often, and sessions in which that must earn more.
+_TOOLS, _TIMES, _SESSIONS = 4, 3, 2
+
+
+@check(
+    "reward-farmed",
+    "What was done SHOULD NOT earn more than the whole reward by being done again",
+    why="the policy learns to do one thing over and over, which pays more than to go on with its task.",
+    needs=[RESOURCES_SERVER, SCORE, SERVED_TOOLS, RECORDED_CALLS],
+    gentle=True,
+)
+async def reward_farmed(trial: Trial, _: object) -> None:
+    """Plays a recorded rollout that earned the whole reward, and then its last calls of two of its tools in turn, three times.
+
+    This is done for each two tools that write, and each alone. The whole reward is known if the best rollouts of three
+    rows or more earned 1, and do not all make as many calls: where each deed pays, more of them may pay more.
+
+    Our inference.
+    """
+    best = [max(several, key=_worth) for several in trial.gym.recorded.values()]
+    whole = [(row, one) for row, one in zip(trial.gym.recorded, best, strict=True) if one.reward == _WHOLE]
+    if len(whole) < max(_ROWS, len(best) // 2 + 1) or any(_worth(one) > _WHOLE for one in best):
+        raise NotApplicable("it is not known what the whole reward is")
+    if len({len(_writes(one.calls)) for _, one in whole}) == 1:
+        raise NotApplicable("all that earned the same make as many calls, each of which may pay")
+    row, rollout = max(whole, key=lambda one: len(_last_writes(one[1].calls)))
+    plain, last = followed(row, rollout), _last_writes(rollout.calls)
+    if (await run(trial.gym, trial.channel, plain)).reward != _WHOLE:
+        raise NotApplicable("the recorded rollout does not earn it now; see repeat-recorded")
+    pairs = [dict.fromkeys(pair) for pair in product(last[:_TOOLS], repeat=2)]
+    farmed = [plain.chosen([*range(len(plain.calls)), *[*pair] * _TIMES]) for pair in pairs]
+    for one, outcome in zip(farmed, await run_each(trial.gym, farmed), strict=True):
+        if not _is_more(outcome.reward):
+            continue
+        trial.channel.exchanges.clear()
+        again = [(await run(trial.gym, trial.channel, one)).reward for _session in range(_SESSIONS)]
+        if all(map(_is_more, again)):
+            names = " and ".join(dict.fromkeys(call.name for call in one.calls[len(plain.calls) :]))
+            raise Violation(
+                f"a reward of {_WHOLE:g}, which the best rollouts of {len(whole)} rows earned",
+                f"{again[-1]:g} after {names}, {_TIMES} times more",
+                "The score counts how often something was done, rather than what is done in the end.",
+            )
+
+
+def _worth(rollout: Rollout) -> float:
+    return rollout.reward if is_number(rollout.reward) else 0.0
+
+
+def _is_more(reward: Any) -> bool:
+    return is_number(reward) and reward > _WHOLE + _DUST
+
+
+def _writes(calls: Sequence[Call]) -> list[int]:
+    """The numbers of the calls that write."""
+    return [at for at, call in enumerate(calls) if not is_read(call.name)]
+
+
+def _last_writes(calls: Sequence[Call]) -> list[int]:
+    """The number of the last call of each tool that writes, the latest first."""
+    return [*{calls[at].name: at for at in _writes(calls)}.values()][::-1]
