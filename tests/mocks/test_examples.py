@@ -20,7 +20,7 @@ from tests.twins.judging import ended, failures, judge
 NOT_TOLD = {
     *("drift-lock", "resources-kept", "repeat-declares-stateless"),  # no lock, no process, no /reverify_mode
     *("resources-closed", "verify-in-groups", "verify-group-again", "isolation-sandbox", "verify-failure-kind"),
-    *("repeat-pages", "drift-default", "reward-farmed"),  # no lists in pages, no defaults, few rows
+    *("repeat-pages", "drift-default"),  # no lists in pages, no defaults
     *(check.id for check in CHECKS if check.section in ("typed", "web", "step", "run", "mcp") and not check.attempt),
 }
 ONE_PART = {"verify-reward-components"}
@@ -33,13 +33,15 @@ NO_TOOLS = {
 }
 NO_READS = {"reward-extra-read"}
 ROWS_ALIKE = {"seed-reads-row"}
+#: Too few rows, or all of them take as many calls.
+AS_MANY = {"reward-farmed"}
 #: No row's answer is a field of it alone, or none earns what others do not.
 NO_TEMPLATE = {"calibration-gold", "calibration-pressed"}
 NO_ANSWERS = NO_TEMPLATE | {f"calibration-{kind}" for kind in ("strict", "deeds", "floor", "swap")}
 CASES: dict[ModuleType, set[str]] = {
-    weather: ONE_PART | ROWS_ALIKE | NO_ANSWERS | {"calls-reach-session"},  # one tool
-    game: ONE_PART | NO_TOOLS | ROWS_ALIKE | {"calibration-deeds"},
-    sandbox: ONE_PART | NO_TEMPLATE,
+    weather: ONE_PART | AS_MANY | ROWS_ALIKE | NO_ANSWERS | {"calls-reach-session"},  # one tool
+    game: ONE_PART | AS_MANY | NO_TOOLS | ROWS_ALIKE | {"calibration-deeds"},
+    sandbox: ONE_PART | AS_MANY | NO_TEMPLATE,
     robot: NO_READS | NO_TEMPLATE,
 }
 
