@@ -85,6 +85,17 @@ class NoReward(Counting):
         return super().step(session_id, output) | {"reward": None}
 
 
+class EndsInNothing(Counting):
+    """Gives up on a policy that has not won by its twelfth step, and divides by what it won."""
+
+    def step(self, session_id: str, output: list[Json]) -> Json:
+        del output
+        taken = self.steps[self.key(session_id)] = self.steps.get(self.key(session_id), 0) + 1
+        over = taken >= 12
+        reward = None if over else 0.0
+        return {"observation": f"step {taken}", "reward": reward, "terminated": over, "truncated": False}
+
+
 class EarnsTooMuch(Counting):
     def step(self, session_id: str, output: list[Json]) -> Json:
         return super().step(session_id, output) | {"reward": 10**400}
@@ -211,6 +222,7 @@ TWINS = (
     stepping("a row that does not fit", "step-resets", RefusesOneRow, untestable=""),
     stepping("the observation is an object", "step-resets", ObservesAnObject),
     stepping("no reward", "step-answers step-degenerate", NoReward),
+    stepping("no reward at its end", "step-answers", EndsInNothing),
     stepping("a reward of 400 digits", "step-answers step-degenerate", EarnsTooMuch),
     stepping("reads the first item", "step-degenerate", ReadsTheFirstItem),
     stepping("refuses silence", "step-refuses-none", RefusesSilence),

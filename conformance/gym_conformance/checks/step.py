@@ -21,6 +21,9 @@ from gym_conformance.trials.episodes import STEPS, actions_of, episode_session, 
 from gym_conformance.trials.needs import GYMNASIUM, RESETS, each_degenerate_output, each_row
 from gym_conformance.trials.trial import Trial, describe, expect_no_crash, expect_object, expect_success
 
+#: Times that the last turn is repeated.
+_FURTHER = 24
+
 
 def _expect_step(reply: Reply) -> dict[str, Any]:
     expect_success(reply, "step() assumes something about what the policy wrote.")
@@ -46,13 +49,18 @@ def _expect_step(reply: Reply) -> dict[str, Any]:
 async def step_answers(trial: Trial, row: Row) -> None:
     """Plays an episode on each row, with recorded turns if there are any, and checks the form of each reply.
 
+    On the first row, the last turn is repeated, up to 24 times, until the episode is over: how it ends is seldom seen before.
+
     Source: `EnvStepResponse` in resources_servers/gymnasium/base.py, with which the agent reads the reply (0.4.0 to 0.7.0).
     """
     session = episode_session(trial, row)
     await session.seed()
-    for action in actions_of(trial.gym):
+    actions = actions_of(trial.gym)
+    further = [actions[-1]] * _FURTHER if row is trial.gym.row else []
+    for number, action in enumerate((*actions, *further)):
         reply = reply_of(await session.step(action))
-        _expect_step(reply)
+        if number < len(actions) or is_success(reply.status):
+            _expect_step(reply)
         if is_over(reply):
             break
     await session.close()
