@@ -14,7 +14,18 @@ import httpx
 
 from gym_conformance.agents import Agent
 from gym_conformance.contract.dataset_rows import Call, Rollout, Row, Source, Tool
-from gym_conformance.contract.endpoints import AUTO, LIVENESS, OPENAPI, RESPONSES, RUN, SEED_SESSION, VERIFY
+from gym_conformance.contract.endpoints import (
+    AUTO,
+    CLOSE_SESSION,
+    LIVENESS,
+    OPENAPI,
+    RESET,
+    RESPONSES,
+    RUN,
+    SEED_SESSION,
+    STEP,
+    VERIFY,
+)
 from gym_conformance.contract.openapi import Api, ServerKind, read_openapi
 from gym_conformance.contract.openapi_documents import DOCUMENTS, below, linked, read_document
 from gym_conformance.contract.statuses import UNKNOWN_CLIENT, UNROUTED, is_success
@@ -211,8 +222,8 @@ async def recognise(
 ) -> Gym:
     """Recognise the kind of server by its OpenAPI document, else by its replies.
 
-    `contract` is the one to judge by, "cookie" or "typed"; for "auto", the document decides. `more` are further
-    fields of the gym.
+    `contract` is the one to judge by, "cookie" or "typed"; for "auto", the document decides, or else a typed seed.
+    `more` are further fields of the gym.
     """
     try:
         api, kind, evidence = await _look_again(endpoint, rows)
@@ -220,9 +231,26 @@ async def recognise(
             api, kind, evidence = await _look_again(endpoint, rows)
     except (ServerFault, NotSent) as fault:
         api, kind, evidence = Api(), ServerKind.OTHER, f"it does not answer: {fault}"
-    typed = TypedContract() if contract == "typed" or (contract == AUTO and api.typed) else None
+    finds_typed = contract == AUTO and (api.typed or await _takes_typed_seeds(endpoint, rows, api, kind))
+    typed = TypedContract() if contract == "typed" or finds_typed else None
     usual = typed if typed and (contract == "typed" or api.typed_only) else CookieContract()
     return Gym(endpoint, api, kind, evidence, rows, rollouts, usual, typed, **more)
+
+
+async def _takes_typed_seeds(endpoint: Endpoint, rows: tuple[Row, ...], api: Api, kind: ServerKind) -> bool:
+    """Whether it closes sessions, and confirms the id of a typed seed, though no document says so."""
+    if kind not in (ServerKind.TOOLS, ServerKind.CATCH_ALL, ServerKind.SINGLE_TURN):
+        return False
+    session = TypedContract().session(Channel(endpoint), rows[0] if rows else BARE_ROW)
+    closing = CLOSE_SESSION.removeprefix("/")
+    try:
+        if not (CLOSE_SESSION in api.posts if api.known else await is_served(session, closing, [{}])):
+            return False
+        reply = reply_of(await session.seed())
+        await session.close()
+    except (ServerFault, NotSent):
+        return False
+    return is_success(reply.status) and session.identity.confirmed_by(reply.fields)
 
 
 async def _was_starting(endpoint: Endpoint) -> bool:
@@ -328,7 +356,7 @@ async def _probe(endpoint: Endpoint, rows: tuple[Row, ...], undescribed: str) ->
     # The very first session must be one that a client would open: some servers keep for good what it is seeded with.
     seeded = await _status(endpoint, SEED_SESSION, row.data)
     if seeded in _UNROUTED | UNKNOWN_CLIENT:
-        return await _probe_others(endpoint, seeded)
+        return await _probe_others(endpoint, row, seeded)
     session = CookieContract().session(Channel(endpoint), row, CookieHabit.COLLECTING)
     await session.seed()
     if reply_of(await session.call(Call(NO_SUCH_TOOL, {}))).status not in _UNROUTED:
@@ -339,15 +367,16 @@ async def _probe(endpoint: Endpoint, rows: tuple[Row, ...], undescribed: str) ->
     return ServerKind.SINGLE_TURN, f"{undescribed} and answers none of its rows' tools"
 
 
-async def _probe_others(endpoint: Endpoint, seeded: int) -> tuple[ServerKind, str]:
+async def _probe_others(endpoint: Endpoint, row: Row, seeded: int) -> tuple[ServerKind, str]:
     """Recognise a server that opens no session, by the status of a seed and by other replies."""
+    session = CookieContract().session(Channel(endpoint), row)
 
-    async def routed(path: str) -> bool:
-        return await _status(endpoint, path, {}) not in _UNROUTED
+    async def routed(path: str) -> bool:  # a step may mean its 404, if no episode was begun
+        return await is_served(session, path.removeprefix("/"), [{}])
 
     if seeded in UNKNOWN_CLIENT:
         return ServerKind.OTHER, f"it answers {seeded} to {SEED_SESSION}; give credentials, --gym-header 'NAME: VALUE'"
-    if await routed("/reset") and await routed("/step"):
+    if await routed(RESET) and await routed(STEP):
         return (
             ServerKind.GYMNASIUM,
             "it has no OpenAPI document and answers /reset and /step, but not /seed_session",

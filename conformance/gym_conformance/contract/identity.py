@@ -14,6 +14,9 @@ from gym_conformance.contract.dataset_rows import Row
 #: The field of the seed's body that a server with typed sessions declares.
 SESSION_ID: Final = "resources_session_id"
 
+#: All that a typed seed's reply may have: a server that merely returns what it was sent has more.
+_CONFIRMED: Final = frozenset({SESSION_ID, "resources_tools", "sandbox_access"})
+
 #: Sessions of one run share a taskset.
 _TASKSET: Final = "gym-conformance"
 
@@ -54,6 +57,10 @@ class Identity:
             "task_id": {"taskset": _TASKSET, "task_id": self.task_id},
             "task_data": task,
         }
+
+    def confirmed_by(self, reply: Mapping[str, Any]) -> bool:
+        """Whether a seed's reply names the session, as only a typed one does."""
+        return reply.get(SESSION_ID) == self.session_id and reply.keys() <= _CONFIRMED
 
     def close(self) -> dict[str, Any]:
         """The body of `/close_session`."""
