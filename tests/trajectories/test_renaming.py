@@ -40,6 +40,13 @@ def test_calls_and_row_get_the_new_names_and_replies_are_read_back() -> None:
     assert read_back(reply, names).steps[0].body == {"lent": [7], "says": "You have saw."}
 
 
+def test_a_field_keeps_its_name_whatever_is_called_so() -> None:
+    lends = Trajectory(ROW, (Call("lend", {"name": "name", "book_id": 7}), Call("lend", {"name": "shelf"})))
+    other = renamed(lends, {"name": "zqa", "shelf": "zqb", "saw": "zqc"})
+    assert [call.arguments for call in other.calls] == [{"name": "zqa", "book_id": 7}, {"name": "zqb"}]
+    assert other.row.data["shelf"] == {"zqc": 3}
+
+
 def test_what_is_sorted_stays_sorted() -> None:
     names = new_names(frozenset({"a", "b", "c", 1, 2}), DRAW)
     assert [names[old] for old in "abc"] == sorted(names[old] for old in "abc")

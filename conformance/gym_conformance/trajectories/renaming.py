@@ -7,7 +7,7 @@ leaves something knows the names which that session used, and no others.
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random, SystemRandom
 from typing import Any, Final
@@ -236,14 +236,33 @@ def renamed(trajectory: Trajectory, names: Names) -> Trajectory:
     """The trajectory and its row's own fields with the new names; within longer texts in any case, as searches do."""
     spoken = [name for name in names if isinstance(name, str) and len(name) >= _SPOKEN]
     within = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, spoken))})(?!\w)", re.IGNORECASE) if spoken else None
-    kept = _mapped(own(trajectory.row), names, within, ids=True)
+    # a field that is called `text` keeps its name, whatever `text` is called in it
+    fields = {*own(trajectory.row)}
+    for call in trajectory.calls:
+        fields.update(_fields_in(call.arguments, trajectory.row.parameters_of(call.name)))
+    kept = _mapped(own(trajectory.row), names, fields, within, ids=True)
     row = replace(trajectory.row, data={**trajectory.row.data, **kept})
-    calls = (Call(call.name, _mapped(call.arguments, names)) for call in trajectory.calls)
+    calls = (Call(call.name, _mapped(call.arguments, names, fields)) for call in trajectory.calls)
     return replace(trajectory, row=row, calls=tuple(calls))
 
 
-def _mapped(value: Any, names: Names, within: re.Pattern[str] | None = None, *, ids: bool = False) -> Any:
-    """The value with the new names; with `ids`, only numbers named like ids change, since others may be amounts."""
+def _fields_in(value: Any, schema: Any) -> Iterator[str]:
+    """The keys of objects in the value that the schema declares; others may be names."""
+    schema = schema if isinstance(schema, dict) else {}
+    if isinstance(value, dict) and not is_reference(value):
+        known = properties_of(schema)
+        yield from value.keys() & known.keys()
+        for key, inner in value.items():
+            yield from _fields_in(inner, known.get(key))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _fields_in(inner, schema.get("items"))
+
+
+def _mapped(
+    value: Any, names: Names, fields: Collection[str], within: re.Pattern[str] | None = None, *, ids: bool = False
+) -> Any:
+    """The value with the new names, but for fields; with `ids`, only numbers named like ids change, since others may be amounts."""
     small = {name.lower(): new for name, new in names.items() if isinstance(name, str)} if within else {}
 
     def new(each: Any, way: Way) -> Any:
@@ -255,7 +274,7 @@ def _mapped(value: Any, names: Names, within: re.Pattern[str] | None = None, *, 
             return within.sub(lambda found: str(names.get(found[0], small.get(found[0].lower(), found[0]))), each)
         return _name(each, names)
 
-    return mapped(value, new, leaf=is_reference, keys=lambda key: str(_name(key, names)))
+    return mapped(value, new, leaf=is_reference, keys=lambda key: key if key in fields else str(_name(key, names)))
 
 
 def _name(value: Any, names: Names) -> Any:
