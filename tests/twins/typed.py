@@ -225,6 +225,13 @@ class KeyedByTask(TypedReference):
         return await super().close_typed(asked)
 
 
+class KeepsItsTask(KeyedByTask):
+    """One state for all rollouts of a task, for good."""
+
+    async def close_typed(self, asked: ResourcesCloseSessionRequest) -> Json:
+        return await TypedReference.close_typed(self, asked)
+
+
 class ClosesItsTask(TypedReference):
     """A close ends all sessions of its task."""
 

@@ -81,11 +81,11 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
     Source: `add_session_id` in nemo_gym/server_utils.py (every version).
     """
     look = trial.learned.first_look
-    _expect_unchanged(trial, look.change if look else None)
+    expect_unchanged(trial, look.change if look else None)
     knowledge = await knowledge_of(trial)
     crowded = [look.crowded] if look and look.crowded else []
     with _if_there_is_room(crowded):
-        _expect_unchanged(trial, await changed_since(trial.gym, look) if look else None)
+        expect_unchanged(trial, await changed_since(trial.gym, look) if look else None)
     found = _tried(knowledge)
     pairs = await _expect_no_traces(trial, trial.gym.rows, knowledge, found, crowded)
     with _if_there_is_room(crowded):
@@ -199,11 +199,11 @@ async def _expect_unchanged_afresh(trial: Trial, found: Sequence[Trajectory]) ->
         reads = [reads_on(gym, row) for row in dict.fromkeys(one.row for one in found)]
         probes = (*[one for one in reads if one.calls], *sorted(found, key=lambda one: len(one.calls)))
         look = await changed(gym, probes, [fresh(one) for one in found])
-    _expect_unchanged(trial, look.change)
+    expect_unchanged(trial, look.change)
     return len(probes)
 
 
-def _expect_unchanged(trial: Trial, change: ChangedAnswer | None) -> None:
+def expect_unchanged(trial: Trial, change: ChangedAnswer | None) -> None:
     """Report an answer that has changed, unless that may be chance after so many comparisons."""
     if change is None or not rules_out_chance(trial, RUNS):
         return
@@ -232,7 +232,7 @@ async def _before_and_after(trial: Trial, schedule: Schedule) -> None:
         for make in steady(trial, lasting_one, reads, writes[:1]):
             await expect_none(trial, make())
         return
-    _expect_unchanged(trial, (await changed(trial.gym, (probe,), writes)).change)
+    expect_unchanged(trial, (await changed(trial.gym, (probe,), writes)).change)
     knowledge = Knowledge.of(schedule)
     found, crowded = _tried(knowledge), list[str]()
     pairs = await _expect_no_traces(trial, knowledge.rows, knowledge, found, crowded)

@@ -6,11 +6,13 @@ environment_servers/single_agent_turn/app.py, the client (all 0.7.0).
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from gym_conformance.checks.between_reads import fresh
+from gym_conformance.checks.earlier import expect_unchanged
 from gym_conformance.checks.isolation import expect_isolated
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import SEED_SESSION
@@ -21,6 +23,7 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import Session, post
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.typed_sessions import TypedContract, TypedSession
+from gym_conformance.trajectories.before_and_after import changed, reads_on
 from gym_conformance.trajectories.execute import TrajectoryRun, run
 from gym_conformance.trajectories.first import known, side_by_side
 from gym_conformance.trajectories.generate import Knowledge, interleaved, trajectories
@@ -319,7 +322,15 @@ async def typed_odd_ids(trial: Trial, odd: str) -> None:
             expect_id(reply, session, "The id is changed along the way: trimmed, cut, or decoded.")
 
 
-async def _expect_attempts_apart(trial: Trial, knowledge: Knowledge) -> None:
+async def _expect_apart(trial: Trial, knowledge: Knowledge) -> None:
+    """What needs no search: what sessions leave to later ones, and the attempts of one rollout."""
+    gym, found = under_typed(trial).gym, known(knowledge)[:_ATTEMPTED]
+    look = await changed(gym, tuple(reads_on(gym, one.row) for one in found), [fresh(one) for one in found])
+    expect_unchanged(trial, look.change)
+    await _expect_attempts_apart(trial, found)
+
+
+async def _expect_attempts_apart(trial: Trial, found: Sequence[Trajectory]) -> None:
     """What an attempt comes to while the one before it, of the same rollout, is still open, held to one alone.
 
     Where it comes to the same beside another rollout, the search finds a shorter example.
@@ -337,7 +348,7 @@ async def _expect_attempts_apart(trial: Trial, knowledge: Knowledge) -> None:
             await session.close()
         return came
 
-    for one in known(knowledge)[:_ATTEMPTED]:
+    for one in found:
         again, solo = partial(second, trajectory=one), Solo(typed, one)
         difference = await solo.beyond_chance(again, together=False)
         if difference and not solo.told_from(await second(Channel(trial.gym.endpoint), one, same=False)):
@@ -357,14 +368,15 @@ async def _expect_attempts_apart(trial: Trial, knowledge: Knowledge) -> None:
     needs=[*TYPED_SESSION, SCORE],
     examples=interleaved,
     first=side_by_side,
-    before=_expect_attempts_apart,
+    before=_expect_apart,
     together=False,
 )
 async def typed_isolation(trial: Trial, schedule: Schedule) -> None:
     """Runs two or three trajectories alone, and then with their steps interleaved, each in its own typed session.
 
     Every reply and reward must be as it is alone. Values that differ between two runs alone are not compared. Two
-    attempts of one rollout, each a session with an id of its own, must not see each other either.
+    attempts of one rollout, each a session with an id of its own, must not see each other either. Reads must be answered
+    the same 17 times before and 17 times after sessions of the same tasks that write.
 
     Source: `resources_session_id` names one session (nemo_gym/base_resources_server.py, 0.7.0); `EpisodeId` is one
     physical attempt of a rollout (nemo_gym/episode_types.py, 0.7.0).
