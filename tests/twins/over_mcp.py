@@ -220,6 +220,14 @@ class Unreliable(ToolsOverMCP):
         return tool_error(f"{name} is closed")
 
 
+class Undocumented(OverMCP):
+    """It publishes no OpenAPI document."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        del self.handlers["GET", "/openapi.json"]
+
+
 NEED_LIST = """mcp-tool-names mcp-argument-refused mcp-tool-served mcp-routes-listed mcp-same-as-route mcp-recorded
     mcp-unknown-tool mcp-bad-arguments mcp-token-missing mcp-token-forged mcp-sessions-apart mcp-restricted"""
 NEED_CALL = "mcp-token-missing mcp-token-forged mcp-sessions-apart"
@@ -261,5 +269,11 @@ TWINS: tuple[Twin, ...] = (
     twin("a token that may be a plain id", "mcp-token-forged", serving(TakesPlainIds)),
     twin("it rains now and then", "", ItRains),
     twin("the latest token for all", "mcp-sessions-apart", serving(LastTokenWins)),
+    twin(
+        "a tool that is written twice, nothing recorded",
+        "mcp-same-as-route",
+        serving(WrittenTwice, Undocumented),
+        data=unrecorded(),
+    ),
     twin("a tool that is only hidden", "mcp-restricted", serving(OnlyHides, Restricts)),
 )

@@ -76,6 +76,12 @@ async def _by_routes(trial: Trial, row: Row, calls: Sequence[Call]) -> Outcome:
     return Outcome((*steps, await scored(session, row, trial.gym)))
 
 
+async def _routed(trial: Trial, row: Row, calls: Sequence[Call]) -> frozenset[str]:
+    """The tools whose routes take a call, where no document names routes."""
+    came = await _by_routes(trial, row, calls)
+    return frozenset(call.name for call, step in zip(calls, came.steps, strict=False) if is_success(step.status))
+
+
 @check(
     "mcp-same-as-route",
     "A call over MCP MUST do the same as over HTTP",
@@ -83,7 +89,7 @@ async def _by_routes(trial: Trial, row: Row, calls: Sequence[Call]) -> Outcome:
     needs=[*MCP_TOOLS, SCORE],
 )
 async def mcp_same_as_route(trial: Trial, _: object) -> None:
-    """Makes recorded calls, or the smallest ones, by their routes, then over MCP, then alternating between the two, each time in a session of their own.
+    """Makes recorded calls, or others that are accepted, by their routes, then over MCP, then alternating between the two, each time in a session of their own.
 
     Results and reward must be the same; values that differ between two runs over HTTP are not compared.
 
@@ -92,7 +98,8 @@ async def mcp_same_as_route(trial: Trial, _: object) -> None:
     gym = trial.gym
     row, calls = await known_calls(trial)
     if gym.kind is not ServerKind.CATCH_ALL:
-        calls = tuple(call for call in calls if call.name in gym.api.tools)
+        routed = gym.api.tools if gym.api.known else await _routed(trial, row, calls)
+        calls = tuple(call for call in calls if call.name in routed)
     if not calls or gym.kind is ServerKind.SINGLE_TURN:
         raise NotApplicable("no tool is served both by a route and over MCP")
     plain, again = await _by_routes(trial, row, calls), await _by_routes(trial, row, calls)

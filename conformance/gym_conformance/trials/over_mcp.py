@@ -1,6 +1,6 @@
 """What checks of tools over MCP need, and how they reach them: a session, and a connection with its token."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -10,6 +10,7 @@ from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.mcp_block import McpEndpoint, block_of, faults, read_endpoint
 from gym_conformance.contract.statuses import is_success
 from gym_conformance.drift.compare import first_call
+from gym_conformance.drift.definitions import Definition
 from gym_conformance.drift.soundness import not_json_schema
 from gym_conformance.mcp.carrier import Carrier, NotSpoken
 from gym_conformance.mcp.connection import McpConnection, NotSendable, connected, missing
@@ -17,13 +18,20 @@ from gym_conformance.mcp.offer import Offer
 from gym_conformance.session.contracts import CookieHabit, Session
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.session.server_fault import NotSent, ServerFault
+from gym_conformance.trajectories.first import some
+from gym_conformance.trajectories.trajectory import resolve
 from gym_conformance.trials.check import Need
 from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER
+from gym_conformance.trials.replay import known_trajectory
 from gym_conformance.trials.trial import Trial
+from gym_schemas import admits, mapped
 
 #: Calls of one rollout, and made-up ones where none is recorded.
-_CALLS, _MADE_UP = 8, 4
+_CALLS, _MADE_UP = 8, 8
+
+#: What a text says that must not be empty.
+_TEXT = "text"
 
 #: So many recorded rollouts are looked at for one whose tools its session is shown.
 _RECORDED = 4
@@ -154,7 +162,7 @@ async def _list(trial: Trial, row: Row) -> None:
 
 
 async def known_calls(trial: Trial) -> tuple[Row, tuple[Call, ...]]:
-    """Calls of listed tools, and the row that they belong to: recorded ones, else the smallest that are offered.
+    """Calls of listed tools, and the row that they belong to: recorded ones, else what routes accept, and small ones of others.
 
     Raises:
         Untestable: there are none.
@@ -164,11 +172,22 @@ async def known_calls(trial: Trial) -> tuple[Row, tuple[Call, ...]]:
         calls = tuple(trial.learned.offer.own(call) for call in recorded)
         if {call.name for call in calls} <= await shown_to(trial, row):
             return row, calls[:_CALLS]
-    shown = await shown_to(trial, gym.row)
-    sound = (one for one in trial.learned.offer.definitions if one.name in shown and not not_json_schema(one))
-    smallest = ((one.name, first_call(one)) for one in sound)
-    made_up = (Call(name, witness.value) for name, witness in smallest if witness is not None)
-    calls = tuple(islice(made_up, _MADE_UP))
+    accepted = await known_trajectory(trial)
+    row, shown = accepted.row, await shown_to(trial, accepted.row)
+    made = (Call(call.name, resolve(call.arguments, [])) for call in accepted.calls)
+    calls = tuple(call for call in map(trial.learned.offer.own, made) if call.name in shown)
+    others = [one for one in trial.learned.offer.definitions if one.name in shown - {call.name for call in calls}]
+    calls += tuple(islice((call for one in others if not not_json_schema(one) for call in _small(one)), _MADE_UP))
     if not calls:
         raise Untestable("a call that a listed tool takes: no rollout is recorded, and none can be made up")
-    return gym.row, calls
+    return row, calls
+
+
+def _small(definition: Definition) -> Iterator[Call]:
+    """The smallest call, and one with amounts of something and texts that are not empty: nothing may come of the smallest."""
+    if (witness := first_call(definition)) is None:
+        return
+    yield Call(definition.name, witness.value)
+    more = mapped(some(witness.value), lambda each, _: _TEXT if each == "" else each)
+    if more != witness.value and admits(definition.schema, more):
+        yield Call(definition.name, more)
