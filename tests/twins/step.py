@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 import time
 from collections.abc import Callable
 from secrets import token_hex
@@ -211,6 +212,44 @@ class OneForAll(Counting):
         return "the episode"
 
 
+class KeepsItsSteps(Counting):
+    """A reset begins anew in words only."""
+
+    def reset(self, session_id: str, row: Json) -> Any:
+        before = self.steps.get(session_id, 0)
+        said = super().reset(session_id, row)
+        self.steps[session_id] = before
+        return said
+
+
+class Guessing(Counting):
+    """How to guess is said by the first observation alone: how many lines has the row's stock?"""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: dict[str, int] = {}
+
+    def reset(self, session_id: str, row: Json) -> Any:
+        super().reset(session_id, row)
+        self.lines[self.key(session_id)] = len(row["stock"])
+        return "How many lines are there? Write, for example, <guess>2</guess>."
+
+    def step(self, session_id: str, output: list[Json]) -> Json:
+        guess = re.search(r"<guess>(\d)</guess>", json.dumps(output))
+        lines, said = self.lines[self.key(session_id)], super().step(session_id, output)
+        heard = "No guess." if guess is None else "More." if int(guess[1]) < lines else "No more."
+        return said | {"observation": heard}
+
+
+class GuessesForAll(Guessing):
+    """The number is that of the last reset."""
+
+    def reset(self, session_id: str, row: Json) -> Any:
+        said = super().reset(session_id, row)
+        self.lines = dict.fromkeys([*self.lines, session_id], len(row["stock"]))
+        return said
+
+
 def stepping(name: str, fails: str, make: Callable[[], ASGIApp], **more: Any) -> Twin:
     """A gymnasium-style twin."""
     return twin(f"stepping: {name}", fails, make, data=unrecorded(), **more)
@@ -231,6 +270,9 @@ TWINS = (
     stepping("begins anywhere", "step-reset-fresh", BeginsAnywhere),
     stepping("one episode for all", "step-isolation", OneForAll),
     stepping("one episode for all, under many ids", "step-isolation", NamesOneForAll),
+    stepping("resets in words", "step-reset-fresh", KeepsItsSteps),
+    stepping("a form that only an observation shows", "", Guessing),
+    stepping("one number for all", "step-isolation", GuessesForAll),
     stepping("can be closed", "", Offering),
     stepping("can be closed once", "step-close", ClosesOnce),
     stepping("plays a step again", "step-idempotent", PlaysItAgain),

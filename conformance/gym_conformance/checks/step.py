@@ -4,7 +4,7 @@ Source throughout: `GymnasiumServer` in resources_servers/gymnasium/base.py, and
 responses_api_agents/gymnasium_agent/app.py (0.4.0 to 0.7.0).
 """
 
-from itertools import chain
+from functools import partial
 from secrets import token_hex
 from typing import Any
 
@@ -13,8 +13,10 @@ from gym_conformance.contract.endpoints import RESET, STEP
 from gym_conformance.contract.policy_output import Degenerate
 from gym_conformance.contract.statuses import is_refusal, is_success
 from gym_conformance.contract.verify_reply import is_number
+from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Reply, reply_of
-from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, volatile
+from gym_conformance.trajectories.outcome import Difference, Outcome, StepOutcome, differences, volatile
+from gym_conformance.trials.chance import beyond_chance
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.episodes import STEPS, actions_of, episode_session, is_over
@@ -55,7 +57,7 @@ async def step_answers(trial: Trial, row: Row) -> None:
     """
     session = episode_session(trial, row)
     await session.seed()
-    actions = actions_of(trial.gym)
+    actions = await actions_of(trial)
     further = [actions[-1]] * _FURTHER if row is trial.gym.row else []
     for number, action in enumerate((*actions, *further)):
         reply = reply_of(await session.step(action))
@@ -128,7 +130,7 @@ async def step_over(trial: Trial, _: object) -> None:
     """
     session = episode_session(trial)
     await session.seed()
-    actions = actions_of(trial.gym)
+    actions = await actions_of(trial)
     for action in [*actions, *[actions[-1]] * STEPS]:
         reply = reply_of(await session.step(action))
         if is_over(reply):
@@ -154,22 +156,31 @@ async def step_reset_fresh(trial: Trial, row: Row) -> None:
     """Resets a row in two fresh sessions, and again in one of them after a step; the policy must see the same each time.
 
     What the policy sees is the observation. Everything else that both fresh resets say alike must also be said after
-    the step.
+    the step, and so must what a first step is answered.
 
     Our inference: an environment that uses randomness takes its seed from the row.
     """
-    first, second = episode_session(trial, row), episode_session(trial, row)
-    replies = [reply_of(await session.seed()) for session in (first, second)]
-    await first.step(actions_of(trial.gym)[0])
-    replies.append(reply_of(await first.seed()))
-    for session in (first, second):
+    action = (await actions_of(trial))[0]
+
+    async def begun(channel: Channel, *, times: int = 1) -> Outcome:
+        session = episode_session(trial, row, channel)
+        for _again in range(times):
+            reset, step = reply_of(await session.seed()), reply_of(await session.step(action))
         await session.close()
-    begun, beside, again = (Outcome((StepOutcome.of_reply(RESET, reply),)) for reply in replies)
-    seen = (one for one in differences(begun, beside) if "observation" in one.place)
-    left = differences(begun, again, volatile(begun, beside))
-    if difference := next((one for one in chain(seen, left) if not one.of_time), None):
+        return Outcome((StepOutcome.of_reply(RESET, reset), StepOutcome.of_reply(STEP, step)))
+
+    first, second = [await begun(trial.channel) for _ in range(2)]
+    mask = volatile(first, second)
+
+    async def differs(channel: Channel, *, times: int = 1) -> Difference | None:
+        found = differences(first, await begun(channel, times=times), mask)
+        return next((one for one in found if not one.of_time), None)
+
+    seen = (one for one in differences(first, second) if one.step == RESET and "observation" in one.place)
+    difference = next((one for one in seen if not one.of_time), None)
+    if difference := difference or await beyond_chance(trial, partial(differs, times=2), differs):
         raise Violation(
-            f"{difference.expected!r} again",
+            f"{difference.answer} again",
             f"{difference.actual!r}",
             "It uses randomness that the row does not seed, or a reset leaves traces of the previous episode.",
         )
@@ -213,7 +224,7 @@ async def step_idempotent(trial: Trial, _: object) -> None:
     reply = reply_of(await session.seed())
     if (reply.fields.get("info") or {}).get("supports_step_idempotency") is not True:
         raise NotApplicable("its resets do not say supports_step_idempotency")
-    action, named = actions_of(trial.gym)[0], {"_ng_step_request_id": token_hex()}
+    action, named = (await actions_of(trial))[0], {"_ng_step_request_id": token_hex()}
     one, two = [reply_of(await session.step(action, **named)) for _ in range(2)]
     await session.close()
     first, again = (Outcome((StepOutcome.of_reply(STEP, each),)) for each in (one, two))

@@ -72,7 +72,7 @@ async def step_earlier(trial: Trial, _: object) -> None:
     Source: `_cleanup_session` in resources_servers/gymnasium/base.py releases what the session held (0.7.0), and each
     session has a state of its own (every version).
     """
-    every = plays(trial.gym)
+    every = await plays(trial)
     probes = [Play(every[0].row, actions) for actions in ((), (DO_NOTHING.response,))]
     before, began = [await _times(trial, probe) for probe in probes], time.monotonic()
     for play in every:
@@ -119,7 +119,7 @@ async def step_isolation(trial: Trial, _: object) -> None:
     Source: `session_state` in resources_servers/gymnasium/base.py is kept by the cookie's session id (0.4.0 to 0.7.0).
     """
     gym = trial.gym
-    play, *more = plays(gym)
+    play, *more = await plays(trial)
     row = next((row for row in gym.rows if row is not play.row), play.row)
     alone, mask = await _alone(trial, play)
     for other in (play, *more[:1], Play(row, play.actions[::-1]), Play(row, ())):

@@ -6,6 +6,7 @@ from typing import Any
 from gym_conformance.calibration.prompt_places import JudgedRow
 from gym_conformance.calibration.row_plan import RowPlan
 from gym_conformance.calibration.row_scores import Calibration, RowScores
+from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.findings import Cause
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.mcp.offer import Offer
@@ -65,6 +66,7 @@ class Learned:
         answered: paths that properties have asked for, and that have answered without an error at least once.
         alone: what trajectories came to alone, of the first few.
         waiting: sessions that were begun when it was learned, and are left alone until a check takes them up.
+        observed: what resets of gymnasium-style servers say to the policy, by row.
         taken_up: what became of those that a check has taken up.
         waited: properties for which what is tried before the search has passed.
         shared: whether sessions were found to share state while they are open.
@@ -86,6 +88,7 @@ class Learned:
     answered: set[str] = field(default_factory=set, repr=False)
     alone: dict[Any, KnownAlone] = field(default_factory=dict, repr=False)
     waiting: list[Waiting] = field(default_factory=list, repr=False)
+    observed: dict[Row, str] = field(default_factory=dict, repr=False)
     taken_up: list[TakenUp] = field(default_factory=list, repr=False)
     waited: set[str] = field(default_factory=set)
     shared: bool = False

@@ -14,7 +14,6 @@ from gym_conformance.contract.dataset_rows import Rollout, Row
 from gym_conformance.contract.endpoints import RESET, STEP
 from gym_conformance.contract.policy_output import DO_NOTHING, message, response
 from gym_conformance.contract.statuses import is_success
-from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.session.exchange import Reply, reply_of
@@ -28,13 +27,13 @@ from gym_conformance.trials.trial import Trial
 #: Steps of an episode; the agent takes ten (`max_steps`).
 STEPS: Final = 8
 
-#: Recorded rollouts that are played, and prompts.
+#: Recorded rollouts that are played, and rows whose prompts and observations are read.
 _PLAYS: Final = 4
 
-#: What prompts show, as far as it is looked at.
+#: What these show, as far as it is looked at.
 _LOOKED_AT: Final = 100
 
-#: What a prompt shows the policy to write: in a tag, in backquotes, in quotation marks or in brackets.
+#: What a prompt or an observation shows the policy to write: in a tag, in backquotes, in quotation marks or in brackets.
 _SHOWN: Final = re.compile(r"<(\w+)>[^<>\n]{1,40}</\1>|`[^`\n]{1,40}`|\"[^\"\n]{1,40}\"|\[[^\]\n]{1,40}\]")
 
 
@@ -65,25 +64,38 @@ def _turns(output: Iterable[Any]) -> Iterator[Action]:
     return (response(list(turn)) for policy, turn in groupby(output, of_policy) if policy)
 
 
-def plays(gym: Gym) -> Sequence[Play]:
-    """Episodes to play: recorded ones, longest first, those of what prompts show, and one of the same message again and again."""
+async def plays(trial: Trial) -> Sequence[Play]:
+    """Episodes to play: recorded ones, longest first, those of what the policy is shown, and one of the same message again and again."""
+    gym = trial.gym
     recorded = [(row, rollout) for row, rollouts in gym.recorded.items() for rollout in rollouts]
     recorded = recorded or [(gym.row, rollout) for rollout in gym.rollouts]
     longest = sorted(recorded, key=lambda each: -len(each[1].output))[:_PLAYS]
     played = [Play(row, tuple(islice(_turns(rollout.output), STEPS))) for row, rollout in longest]
     prompts = [*((row, rollout.data) for row, rollout in recorded), *((row, row.data) for row in gym.rows)]
-    shown = [Play(row, _shown(data)) for row, data in prompts[:_PLAYS]]
+    texts = [(row, [*Rollout.input_texts(data), await _observed(trial, row)]) for row, data in prompts[:_PLAYS]]
+    shown = [Play(row, _shown(said)) for row, said in texts]
     return [*(play for play in (*played, *shown) if play.actions), Play(gym.row, [DO_NOTHING.response] * STEPS)]
 
 
-def _shown(data: Mapping[str, Any]) -> Sequence[Action]:
-    found = (match.group() for text in Rollout.input_texts(data) for match in _SHOWN.finditer(text))
+async def _observed(trial: Trial, row: Row) -> str:
+    """What a reset says, which often is how to act."""
+    observed = trial.learned.observed
+    if row not in observed:
+        session = episode_session(trial, row, Channel(trial.gym.endpoint))
+        said = reply_of(await session.seed()).fields.get("observation")
+        await session.close()
+        observed[row] = said if isinstance(said, str) else ""
+    return observed[row]
+
+
+def _shown(texts: Iterable[str]) -> Sequence[Action]:
+    found = (match.group() for text in texts for match in _SHOWN.finditer(text))
     return [response([message(text)]) for text in dict.fromkeys(islice(found, _LOOKED_AT))][:STEPS]
 
 
-def actions_of(gym: Gym) -> Sequence[Action]:
+async def actions_of(trial: Trial) -> Sequence[Action]:
     """What is done in the first of them."""
-    return plays(gym)[0].actions
+    return (await plays(trial))[0].actions
 
 
 def is_over(reply: Reply) -> bool:
