@@ -205,9 +205,11 @@ class NeedsAPassword(ReferenceServer):
         self.status = status
 
     async def dispatch(self, request: HttpRequest) -> HttpReply:
+        reply = await super().dispatch(request)
         if request.path != "/count_stock":
-            return await super().dispatch(request)
-        return HttpReply.json({"error": "which password?"}, self.status)
+            return reply
+        kept = (pair for pair in reply.headers if pair[0] == "set-cookie")
+        return HttpReply.json({"error": "which password?"}, self.status).plus(*kept)
 
 
 @pytest.mark.parametrize("status", [200, 403])

@@ -62,6 +62,9 @@ _WITHOUT: Final = (
     "One way through the handler, such as an early return, sets no cookie: set it before the handler runs."
 )
 
+#: The longest body that every framework parses, and the most brackets in it; none takes a lone surrogate for granted.
+_EASY, _SHALLOW = 10_000, 64
+
 #: Of so many tools at least, one answers otherwise than another.
 _TOOLS = 2
 
@@ -319,8 +322,11 @@ async def _expect_cookies(trial: Trial) -> None:
 
 
 def _sets_none(exchange: Exchange) -> bool:
-    """Whether a reply that is no crash sets no cookie."""
-    return exchange.reply is not None and not is_crash(exchange.reply.status) and not exchange.received
+    """Whether a reply that is no crash sets no cookie, though no parser refuses the call before its handler sees it."""
+    if exchange.reply is None or is_crash(exchange.reply.status) or exchange.received:
+        return False
+    body = exchange.request.body or b""
+    return len(body) <= _EASY and body.count(b"[") + body.count(b"{") <= _SHALLOW and b"\\ud" not in body.lower()
 
 
 async def _refusals(trial: Trial, trajectory: Trajectory) -> list[StepOutcome]:
