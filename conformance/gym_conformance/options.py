@@ -324,7 +324,7 @@ class Options:
     )
     contract: str = _option(
         "--gym-contract NAME",
-        "how sessions are opened: cookie, typed, or auto (default: as the server's OpenAPI document says)",
+        "how sessions are opened: cookie, typed, or auto (default: as the server's OpenAPI document or its replies say)",
         partial(read_choice, among=dict(zip(CONTRACTS, CONTRACTS, strict=True))),
         default=AUTO,
     )
