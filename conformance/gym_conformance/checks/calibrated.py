@@ -159,14 +159,14 @@ async def calibration_scored(trial: Trial, _: object) -> None:
     own = [(scores.row, Question.GOLD.value, scores.gold) for scores in found.rows if not scores.unchecked]
     others = [(scores.row, each.name, each.score) for scores in rows for each in scores.attempts]
     for row, name, score in (*own, *others):
-        if score.failed and await _scores_nothing(trial, row):
+        if score.failed and await _scores_an_empty_output(trial, row):
             await _expect_scored(trial, row, f"{name} in {row}", score)
     if not any(score.reward is not None for *_, score in (*own, *others)):
         raise NotApplicable(found.reason or "none of what was handed in is scored")
     trial.note = f"{len(own) + len(others)} answers handed in"
 
 
-async def _scores_nothing(trial: Trial, row: Row) -> bool:
+async def _scores_an_empty_output(trial: Trial, row: Row) -> bool:
     """Whether an empty output of the row is scored: if not, it is not for the answer that verify fails."""
     session = await trial.open(row, channel=Channel(trial.gym.endpoint))
     reply = reply_of(await session.verify(response([])))

@@ -55,7 +55,7 @@ _NAMED = 5
 #: Known trajectories that are run to see whether any call is answered.
 _TRIED = 4
 
-#: Paths that are no tools', and what it means if a reply to one of these sets no cookie.
+#: Paths that are no tools', and what it means if the reply to any other sets no cookie.
 _NO_TOOLS: Final = (SEED_SESSION, VERIFY, CLOSE_SESSION)
 _WITHOUT: Final = (
     "simple_agent replaces its cookies with those of each reply: after this one it has none and continues in a fresh session. "

@@ -166,11 +166,11 @@ async def _expect_read(trial: Trial, paged: _Paged) -> None:
     for _ in range(_SESSIONS):
         trial.channel.exchanges.clear()
         walking = await _begun(trial, trial.channel, paged)
-        large, small = await _page(*walking, size=largest), await _page(*walking, size=size)
+        large, small = [(await _page(*walking, size=each))[1] for each in (largest, size)]
         if not large or not small or len(large) < max(_FEWEST, size + 1):
             return
         start = size if paged.by_offset else None if paged.first is None else paged.first + 1
-        following = None if start is None else await _page(*walking, size=size, place=start)
+        following = None if start is None else (await _page(*walking, size=size, place=start))[1]
         if not (ignored := _ignored(paged, size, (large, small, following))):
             return
         told = ", ".join(small)
@@ -235,9 +235,7 @@ async def _walk(
     """Go through the pages, in so many requests at most; `size` 0 asks for pages of the server's own length."""
     walk, place = _Walk(), None
     for turned in range(most):
-        asked = {**arguments} | ({paged.size: size} if size else {}) | ({} if place is None else {paged.place: place})
-        reply = reply_of(await session.call(Call(paged.tool.name, asked)))
-        items = _items(reply.said, by_texts=paged.by_texts) if is_success(reply.status) else None
+        said, items = await _page(session, paged, arguments, size=size, place=place)
         if items is None or (size and len(items) > size):
             return walk
         walk.pages.append(items)
@@ -245,7 +243,7 @@ async def _walk(
             after = len(walk.names) if paged.first is None else paged.first + turned + 1
             following, told = after if len(items) == size else None, True
         else:
-            following, told = _next(reply.said)
+            following, told = _next(said)
         if not items or following is None:
             # A full first page without a word of a next one says nothing of how to go on.
             walk.whole = told or turned > 0 or len(items) < size
@@ -257,12 +255,12 @@ async def _walk(
 
 
 async def _page(
-    session: Session, paged: _Paged, arguments: Mapping[str, Any], *, size: int, place: int | None = None
-) -> list[str] | None:
-    """The names of the items of one page, however many; None where there are none."""
-    asked = {**arguments, paged.size: size} | ({} if place is None else {paged.place: place})
+    session: Session, paged: _Paged, arguments: Mapping[str, Any], *, size: int, place: Any = None
+) -> tuple[Any, list[str] | None]:
+    """One page: what is said, and the names of its items, however many; None where there are none."""
+    asked = {**arguments} | ({paged.size: size} if size else {}) | ({} if place is None else {paged.place: place})
     reply = reply_of(await session.call(Call(paged.tool.name, asked)))
-    return _items(reply.said, by_texts=paged.by_texts) if is_success(reply.status) else None
+    return reply.said, _items(reply.said, by_texts=paged.by_texts) if is_success(reply.status) else None
 
 
 def _items(said: Any, *, by_texts: bool) -> list[str] | None:

@@ -31,7 +31,7 @@ from gym_conformance.session.contracts import Session
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.execute import run, run_each
 from gym_conformance.trajectories.followed import followed
-from gym_conformance.trajectories.generate import is_read
+from gym_conformance.trajectories.generate import is_read, writes_in
 from gym_conformance.trajectories.learn import recorded_rows
 from gym_conformance.trajectories.outcome import StepOutcome
 from gym_conformance.trials.chance import beyond_chance
@@ -382,7 +382,7 @@ async def reward_farmed(trial: Trial, _: object) -> None:
     whole = [(row, one) for row, one in zip(trial.gym.recorded, best, strict=True) if one.reward == _WHOLE]
     if len(whole) < max(_ROWS, len(best) // 2 + 1) or any(_worth(one) > _WHOLE for one in best):
         raise NotApplicable("it is not known what the whole reward is")
-    if len({len(_writes(one.calls)) for _, one in whole}) == 1:
+    if len({len(writes_in(one.calls)) for _, one in whole}) == 1:
         raise NotApplicable("all that earned the same make as many calls, each of which may pay")
     row, rollout = max(whole, key=lambda one: len(_last_writes(one[1].calls)))
     plain, last = followed(row, rollout), _last_writes(rollout.calls)
@@ -412,11 +412,6 @@ def _is_more(reward: Any) -> bool:
     return is_number(reward) and reward > _WHOLE + _DUST
 
 
-def _writes(calls: Sequence[Call]) -> list[int]:
-    """The numbers of the calls that write."""
-    return [at for at, call in enumerate(calls) if not is_read(call.name)]
-
-
 def _last_writes(calls: Sequence[Call]) -> list[int]:
     """The number of the last call of each tool that writes, the latest first."""
-    return [*{calls[at].name: at for at in _writes(calls)}.values()][::-1]
+    return [*{calls[at].name: at for at in writes_in(calls)}.values()][::-1]
