@@ -1,7 +1,9 @@
 """What both kinds of faults, of policies and of rollouts, refuse: a fault that can never happen hides a test's mistake."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Protocol
+
+DELAYS = ("latency", "late")  # the kinds that do nothing but wait
 
 
 class FaultValues(Protocol):
@@ -23,6 +25,10 @@ class FaultValues(Protocol):
     def status(self) -> int:
         """The HTTP status."""
 
+    @property
+    def seconds(self) -> float | Callable[..., float]:
+        """How long it waits, or what draws that."""
+
 
 def check_fault(fault: FaultValues, kinds: Collection[str]) -> None:
     """Look at a fault's values.
@@ -39,3 +45,5 @@ def check_fault(fault: FaultValues, kinds: Collection[str]) -> None:
         raise ValueError(f"{name}: times={fault.times!r} is less than none")
     if not (isinstance(fault.status, int) and 400 <= fault.status <= 599):  # noqa: PLR2004 - the errors of HTTP
         raise ValueError(f"{name}: status={fault.status!r} is no error of HTTP, which are 400 to 599")
+    if not callable(fault.seconds) and (fault.seconds < 0 or (fault.kind in DELAYS and not fault.seconds)):
+        raise ValueError(f"{name}: seconds={fault.seconds!r} is no time to wait")

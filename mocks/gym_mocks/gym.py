@@ -242,17 +242,27 @@ class MockGym:
         """Let a fault happen to rollouts, or to requests to resources servers, from now on.
 
         Raises:
-            ValueError: its path is none of the resources servers', so that it could never happen.
+            ValueError: its server is none of this gym's, or its path none of the resources servers', so that it could never happen.
             TypeError: it is a policy's, which `gym.policy.fail` takes.
         """
         if not isinstance(fault, RolloutFault):
             raise TypeError(f"a RolloutFault is expected; a PolicyFault is for policy.fail: not {fault!r:.80}")
+        self._ensure_named(fault)
         if fault.path != RUN:
             self._ensure_served(fault)
         self.faults.add(fault)
         if fault.path != RUN:
             for server in self._registered.values():
                 self._call_directly(server.name, server.kind, server.app, server.url)
+
+    def _ensure_named(self, fault: RolloutFault) -> None:
+        kind, called = (
+            ("responses_api_agents", "agent") if fault.path == RUN else ("resources_servers", "resources server")
+        )
+        names = sorted(server.name for server in self._registered.values() if server.kind == kind)
+        if fault.agent not in {None, *names}:
+            there = f"; there are {', '.join(names)}" if names else ", since there is none yet"
+            raise ValueError(f"RolloutFault: agent={fault.agent!r} is no {called} of this gym{there}")
 
     def _ensure_served(self, fault: RolloutFault) -> None:
         apps = [

@@ -10,9 +10,9 @@ import pytest
 
 from gym_conformance.contract.policy_output import response
 from gym_mocks.gym import MockGym
-from gym_mocks.policy import call
+from gym_mocks.policy import PolicyFault, call, scripted_rows
 from gym_mocks.reference import DATA, reference_app
-from gym_mocks.resources import ResourcesServer, TaskRow
+from gym_mocks.resources import ResourcesServer, Score, TaskRow
 from gym_mocks.rollout_faults import RolloutFault
 from gym_mocks.run_helper import AnyTools
 
@@ -36,6 +36,7 @@ ROW = {"responses_create_params": {"input": [{"role": "user", "content": "Add tw
 def gym() -> Iterator[MockGym]:
     with MockGym(seed=1) as gym:
         gym.add_env(ResourcesServer("adder", tools=[add], verify=verify, state=list), [ROW])
+        gym.add_resources("reference", reference_app())
         yield gym
 
 
@@ -64,7 +65,7 @@ FAULTS: dict[str, tuple[RolloutFault, Any, Any]] = {
     "a session is lost": (RolloutFault("session", path="/verify"), 0.0, 0.0),
     "a reply is lost": (RolloutFault("lost", path="/add", times=1), httpx.RemoteProtocolError, 0.0),  # added thrice
     "the server dies": (RolloutFault("dies", path="/verify"), httpx.TransportError, httpx.ReadTimeout),
-    "of another server": (RolloutFault("status", path="/verify", agent="other"), 1.0, 1.0),
+    "of another server": (RolloutFault("status", path="/verify", agent="reference"), 1.0, 1.0),
 }
 
 
@@ -103,7 +104,7 @@ def test_rates_are_drawn_for_each_attempt_from_the_gyms_seed() -> None:
 
 
 @pytest.mark.parametrize(
-    "values", [{"kind": "reward", "path": "/add"}, {"kind": "session"}, {"kind": "late", "path": "verify"}]
+    "values", [{"kind": "reward", "path": "/add"}, {"kind": "session"}, {"kind": "dies", "path": "verify"}]
 )
 def test_what_could_never_happen_is_refused(values: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="nothing of kind"):
@@ -111,10 +112,35 @@ def test_what_could_never_happen_is_refused(values: dict[str, Any]) -> None:
 
 
 def test_a_path_that_nobody_serves_is_refused(gym: MockGym) -> None:
-    with pytest.raises(ValueError, match=r"path='/ad' is served by no resources server; /add, /aggregate_metrics, "):
+    with pytest.raises(ValueError, match=r"path='/ad' is served by no resources server; /add, /add_stock, "):
         gym.fail(RolloutFault("status", path="/ad"))
-    gym.add_resources("reference", reference_app())
     with pytest.raises(ValueError, match="path='/add' is served by no"):
         gym.fail(RolloutFault("status", path="/add", agent="reference"))
     gym.add_resources("any", AnyTools("any"))
     gym.fail(RolloutFault("status", path="/whatever"))
+
+
+@pytest.mark.parametrize(
+    ("path", "agent", "there"),
+    [
+        ("/run", "addder_simple_agent", "no agent of this gym; there are adder_simple_agent"),
+        ("/verify", "adder_simple_agent", "no resources server of this gym; there are adder, reference"),
+    ],
+)
+def test_a_server_that_is_not_there_is_refused(gym: MockGym, path: str, agent: str, there: str) -> None:
+    """It could never happen: to requests to a resources server least of all where its agent is named."""
+    with pytest.raises(ValueError, match=there):
+        gym.fail(RolloutFault("status", path=path, agent=agent))
+
+
+@pytest.mark.parametrize("fault", [lambda: RolloutFault("late"), lambda: PolicyFault("latency", seconds=-1)])
+def test_a_wait_of_no_time_is_refused(fault: Callable[[], object]) -> None:
+    with pytest.raises(ValueError, match="is no time to wait"):
+        fault()
+
+
+def test_what_is_no_score_is_told_as_such() -> None:
+    with pytest.raises(TypeError, match=r"verify returns a Score, or a number as reward: not \{'reward': 1\}"):
+        Score.of({"reward": 1})  # type: ignore[arg-type]  # as an author may return it
+    with pytest.raises(ValueError, match="a script for each row is expected: not 0 for 1 rows"):
+        scripted_rows([ROW], [])

@@ -51,7 +51,14 @@ def scripted(turns: Sequence[Said]) -> Policy:
 def scripted_rows(
     rows: Iterable[Mapping[str, Any]], scripts: Iterable[Sequence[Said]], *, otherwise: Policy | None = None
 ) -> Policy:
-    """Follow, to each row's prompt, that row's script; a prompt of no row is for `otherwise`, or gets a 500 that says so."""
+    """Follow, to each row's prompt, that row's script; a prompt of no row is for `otherwise`, or gets a 500 that says so.
+
+    Raises:
+        ValueError: there are more rows than scripts, or fewer.
+    """
+    rows, scripts = list(rows), list(scripts)
+    if len(rows) != len(scripts):
+        raise ValueError(f"a script for each row is expected: not {len(scripts)} for {len(rows)} rows")
     by_prompt = {_prompt(_asked(row)): scripted(script) for row, script in zip(rows, scripts, strict=True)}
 
     def policy(request: PolicyRequest) -> Said | Awaitable[Said]:

@@ -1,7 +1,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, SupportsFloat
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,16 @@ class Score:
 
     @classmethod
     def of(cls, found: "Score | float") -> "Score":
-        """The score of what a verify function returned: a score already, or the bare reward."""
-        return found if isinstance(found, Score) else cls(float(found))
+        """The score of what a verify function returned: a score already, or the bare reward.
+
+        Raises:
+            TypeError: it is neither.
+        """
+        if isinstance(found, Score):
+            return found
+        if isinstance(found, SupportsFloat):
+            return cls(float(found))
+        raise TypeError(f"verify returns a Score, or a number as reward: not {found!r:.80}")
 
     @classmethod
     def summed(cls, components: Mapping[str, float], **fields: Any) -> "Score":
