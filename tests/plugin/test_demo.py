@@ -39,3 +39,12 @@ def test_one_that_does_not_start_is_said_in_a_line(monkeypatch: pytest.MonkeyPat
     with pytest.raises(NoDemo, match=r"--gym-demo: its server has not started: .*python ended with 3"):
         demo.url  # noqa: B018
     demo.close()
+
+
+def test_what_it_says_is_read_however_standard_output_encodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "utf-16")
+    demo = Demo()
+    try:
+        assert demo.data.is_file()
+    finally:
+        demo.close()

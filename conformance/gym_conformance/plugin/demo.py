@@ -1,5 +1,6 @@
 """The server of `--gym-demo`: a separate process, which starts while this one imports the suite. Cheap to import."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -58,7 +59,7 @@ class Demo:
         assert self._process.stdout is not None  # noqa: S101 - a pipe
         if not self._said:
             with self._killed_after(_START):
-                lines = [self._process.stdout.readline().decode().rstrip("\r\n") for _ in range(2)]
+                lines = [os.fsdecode(self._process.stdout.readline()).rstrip("\n") for _ in range(2)]
             if not all(lines):
                 raise NoDemo(
                     f"--gym-demo: its server has not started: {sys.executable} ended with {self._process.wait()}"

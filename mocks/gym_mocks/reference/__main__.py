@@ -1,5 +1,6 @@
 """Serves the reference server until standard input ends; prints its URL and the file of its rows."""
 
+import os
 import signal
 import sys
 
@@ -11,7 +12,9 @@ def main() -> None:
     """Serve until whoever started us says that it is enough, or is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal reaches us, too, and is meant for our parent
     with serve(reference_app()) as url:
-        print(url, DATA, sep="\n", flush=True)  # noqa: T201 - what our parent reads
+        # As bytes: what standard output encodes a text in is the machine's choice, or PYTHONIOENCODING's.
+        sys.stdout.buffer.write(os.fsencode(f"{url}\n{DATA}\n"))
+        sys.stdout.buffer.flush()
         sys.stdin.buffer.read()
 
 
