@@ -11,7 +11,7 @@ from gym_conformance.checks.other_hosts import OUTSIDE
 from gym_conformance.contract.endpoints import LIVENESS
 from gym_conformance.diagnoses.all_diagnoses import Diagnoses
 from gym_conformance.diagnoses.diagnosis import Case, Missing, TryAgain
-from gym_conformance.findings import Cause, Finding, Verdict
+from gym_conformance.findings import Cause, Finding, LoadLevel, Verdict
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.probes.asking import NoSession
 from gym_conformance.session.channel import OutOfTime, PathHangs
@@ -224,8 +224,14 @@ class Judge:
             finding,
             drift=rows,
             readings=tuple(map(asdict, trial.readings)),
-            load=tuple(map(asdict, trial.load)),
+            load=tuple(asdict(self._level(level)) for level in trial.load),
             rewards=(asdict(trial.rewards.spread(self._script, self._show)),) if trial.rewards else (),
+        )
+
+    def _level(self, level: LoadLevel) -> LoadLevel:
+        """A level of a load for a reader: the server decides which paths there are, and may have secrets in them."""
+        return replace(
+            level, endpoints=tuple(replace(one, endpoint=self._show(one.endpoint)) for one in level.endpoints)
         )
 
     async def _ended(self, check: Check, subject: object, trial: Trial, *, repeated: bool = False) -> Finding:

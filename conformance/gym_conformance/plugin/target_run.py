@@ -103,12 +103,12 @@ class Run:
         return Effort(endpoint.requests, endpoint.seconds) if endpoint else Effort(0, 0.0)
 
     def latencies(self) -> list[list[Any]]:
-        """The latencies of good replies since the last call, as JSON (`session.latencies`)."""
+        """The latencies of good replies since the last call, as JSON (`session.latencies`); a path may quote a header."""
         if self._judge is None:
             return []
         endpoint = self._judge.gym.endpoint
         taken, endpoint.latencies = endpoint.latencies, Latencies()
-        return taken.as_json()
+        return [[endpoint.secrets.show(path), *samples] for path, *samples in taken.as_json()]
 
     def __enter__(self) -> Self:
         return self
