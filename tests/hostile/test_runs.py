@@ -158,10 +158,15 @@ def test_a_run_against_an_attacker_ends_well(mode: str, tmp_path: Path) -> None:
 
 
 LOGGING = f"""
-import logging
+import json, logging
 
 def pytest_runtest_call(item):
     logging.warning("Unknown event: \\x1b]0;pwned\\x07\\n::error::x {SECRET}")
+    for _ in range(3):
+        try:
+            json.loads("no JSON")
+        except ValueError:
+            logging.exception("Cannot read this")
 """
 
 
@@ -171,6 +176,8 @@ def test_what_a_library_logs_of_a_server_is_safe_to_show(tmp_path: Path) -> None
     with attacking("null") as url:
         run = judge(tmp_path, "--gym-url", url, "-k", "seed-replies-object")
     assert "Unknown event: \\x1b]0;pwned" in run.printed
+    assert "Traceback" not in run.printed
+    assert run.printed.count("Cannot read this\njson.decoder.JSONDecodeError: Expecting value") == 1
     assert "Captured std" not in run.printed  # where nothing was printed, there is no heading for it
     assert "\x1b" not in run.printed
     assert not OBEYED.search(run.printed)

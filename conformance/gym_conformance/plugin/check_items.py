@@ -1,5 +1,6 @@
 """Checks as pytest items: one item per check, one collector per section of the contract."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +19,9 @@ from gym_conformance.trials.check import Check
 
 #: Lines that are kept of a traceback, and of what is logged or printed while a check runs, and characters of each.
 _KEPT: Final = (200, 1_000)
+
+#: A traceback without the exception at its end.
+_FRAMES: Final = re.compile(r"^Traceback \(most recent call last\):\n(?: .*\n)*", re.MULTILINE)
 
 
 class Fails(Exception):
@@ -106,9 +110,13 @@ class CheckItem(pytest.Item):
         return secrets_of(self.target.options).redact(text)
 
     def add_report_section(self, when: str, key: str, content: str) -> None:
-        """Keep the end of what was logged or printed meanwhile, safe to show: libraries quote what they cannot read."""
+        """Keep the end of what was logged or printed meanwhile, safe to show: libraries quote what they cannot read.
+
+        The MCP client logs where it came upon it, too, and the same for each reply: each line is kept once, without that.
+        """
         if content:  # there is none nearly always, and to know the secrets takes milliseconds
-            super().add_report_section(when, key, f"{self._end_of(content)}\n")
+            once = "\n".join(dict.fromkeys(_FRAMES.sub("", content).splitlines()))
+            super().add_report_section(when, key, f"{self._end_of(once)}\n")
 
     def _end_of(self, text: str) -> str:
         """The last lines of a text, safe to show: an exception may quote megabytes, and have them in its frames."""
