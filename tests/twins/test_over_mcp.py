@@ -7,8 +7,8 @@ import pytest
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.findings import Verdict
 from gym_mocks.reference import reference_app
-from tests.twins.judging import ended, failures, judge, running, telling
-from tests.twins.over_mcp import TWINS, OnlyOverMCP, OverMCP
+from tests.twins.judging import ended, failures, found_by, judge, running, telling
+from tests.twins.over_mcp import TWINS, OnlyOverMCP, OverMCP, Unreliable, serving
 from tests.twins.twin import Twin, dataset
 
 OVER_MCP = {check.id for check in CHECKS if check.section == "mcp"}
@@ -91,3 +91,12 @@ def test_a_tool_that_needs_no_session_is_named() -> None:
     twin = next(twin for twin in TWINS if "needs no session" in twin.name)
     (finding,) = judge(twin.make(), twin.data, twin.timeout, {"mcp-token-missing"})["mcp-token-missing"]
     assert "double accepts a call without the token" in finding.reason
+
+
+def test_an_error_over_mcp_is_told_in_its_words() -> None:
+    """And not as a status, of which none came."""
+    [finding] = found_by("mcp-same-as-route", serving(Unreliable)())
+    assert finding.expected
+    assert finding.expected.startswith("status of /")
+    assert finding.actual.endswith(" is closed")
+    assert finding.actual.startswith("isError: ")

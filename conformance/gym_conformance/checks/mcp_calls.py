@@ -52,11 +52,18 @@ async def scored(session: Session, row: Row, gym: Gym) -> StepOutcome:
 
 
 async def play(
-    trial: Trial, row: Row, calls: Sequence[Call], like: Outcome | None = None, *, in_turn: bool = False
+    trial: Trial,
+    row: Row,
+    calls: Sequence[Call],
+    like: Outcome | None = None,
+    *,
+    in_turn: bool = False,
+    errors: dict[str, McpResult] | None = None,
 ) -> Outcome:
     """Make the calls over MCP in a fresh session, and have it scored.
 
-    `like` is a run of the same calls over HTTP; `in_turn` makes every second one so here, too.
+    `like` is a run of the same calls over HTTP; `in_turn` makes every second one so here, too. `errors` gets what each
+    step answered with over MCP, if that was an error.
     """
     steps: list[StepOutcome] = []
     async with over_mcp(trial, row) as (session, connection):
@@ -66,6 +73,8 @@ async def play(
             else:
                 result = await connection.call(call.name, call.arguments)
                 steps.append(by_mcp(call, result, like.steps[number].body if like else None))
+                if errors is not None and result.is_error:
+                    errors.setdefault(steps[-1].name, result)
         steps.append(await scored(session, row, trial.gym))
     return Outcome(tuple(steps))
 
@@ -105,8 +114,10 @@ async def mcp_same_as_route(trial: Trial, _: object) -> None:
     plain, again = await _by_routes(trial, row, calls), await _by_routes(trial, row, calls)
     mask = volatile(plain, again)
 
+    errors: dict[str, McpResult] = {}
+
     async def over_both(channel: Channel, *, in_turn: bool) -> Difference | None:
-        outcome = await play(Trial(trial.bench, channel), row, calls, plain, in_turn=in_turn)
+        outcome = await play(Trial(trial.bench, channel), row, calls, plain, in_turn=in_turn, errors=errors)
         return next(differences(plain, outcome, mask), None)
 
     async def by_routes(channel: Channel) -> Difference | None:
@@ -115,9 +126,10 @@ async def mcp_same_as_route(trial: Trial, _: object) -> None:
     for in_turn in (False, True):
         dispatched = partial(over_both, in_turn=in_turn)
         if found := await beyond_chance(trial, dispatched, by_routes):
+            refused = found.where == "status" and is_error(found.actual)
             raise Violation(
                 f"{found.answer}, as over HTTP",
-                f"{found.actual!r}",
+                str(errors[found.step]) if refused and found.step in errors else f"{found.actual!r}",
                 "The tool is implemented twice, or the call over MCP runs in another session.",
             )
 
