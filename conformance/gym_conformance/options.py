@@ -269,7 +269,7 @@ class Options:
         "--gym-data PATH",
         # pytest does not know the option yet when it looks for the ini file, and takes its value for the path of a test
         "dataset rows: a JSONL file or a folder of them; recorded rollouts next to it are read too (repeatable; "
-        "write --gym-data=PATH for a file in another project, or pytest uses that project's settings)",
+        "write --gym-data=PATH for a file outside your project, or pytest uses the settings that it finds there)",
         read_path,
         more="read line by line, so files may be large",
         many=tuple,

@@ -153,7 +153,7 @@ def _module(module: str, env: Env, python: str) -> str:
         )
         return f"the module {module}: {'it may come with what was left out' if missed else named}"
     if top in _GYM:
-        return f"nemo-gym where the server runs: {install} nemo-gym{or_so}, or --gym-python PATH of an interpreter that has it"
+        return f"nemo-gym where the server runs: {install} nemo-gym{or_so}, or --gym-python=PATH of an interpreter that has it"
     if listed == "pyproject.toml":  # which may get it from another source, or by another name
         return f"the module {module}: --gym-install, with its pyproject.toml asking for what brings it"
     wanted = f"-r {quote(str(env.project / listed))}" if listed else top.replace("_", "-")
