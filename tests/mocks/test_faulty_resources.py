@@ -139,8 +139,12 @@ def test_a_wait_of_no_time_is_refused(fault: Callable[[], object]) -> None:
         fault()
 
 
-def test_what_is_no_score_is_told_as_such() -> None:
+def test_what_an_author_mistakes_is_told_as_such() -> None:
     with pytest.raises(TypeError, match=r"verify returns a Score, or a number as reward: not \{'reward': 1\}"):
         Score.of({"reward": 1})  # type: ignore[arg-type]  # as an author may return it
+    with pytest.raises(
+        TypeError, match="verify is given those of state, row, response that its parameters name: not 'task'"
+    ):
+        ResourcesServer("sums", verify=lambda state, task: float(state == task))
     with pytest.raises(ValueError, match="a script for each row is expected: not 0 for 1 rows"):
         scripted_rows([ROW], [])

@@ -31,6 +31,10 @@ class SeedRequest(BaseModel):
     model_config = ConfigDict(extra="allow", defer_build=True)
 
 
+#: What a verify function may ask for, by the names of its parameters.
+GIVEN = ("state", "row", "response")
+
+
 class AggregateMetricsRequest(BaseModel):
     """Reference: nemo_gym/config_types.py, 0.4.0."""
 
@@ -76,6 +80,7 @@ class ResourcesServer(App):
 
     Raises:
         ValueError: two tools of one name, or a tool named like an endpoint of the contract.
+        TypeError: `verify` needs something else.
     """
 
     def __init__(
@@ -100,7 +105,7 @@ class ResourcesServer(App):
         self.sessions = SessionStore() if sessions is None else sessions  # an empty store is false
         self._make_state = state
         self._verify = verify
-        self._verify_takes = tuple(inspect.signature(verify).parameters)
+        self._verify_takes = _taken_by(verify)
         self._seed_model = _seed_model(state)
         self._verify_model = _verify_model(get_type_hints(verify).get("row", TaskRow))
         super().__init__(
@@ -226,6 +231,21 @@ async def _told(value: str, _: HttpRequest) -> HttpReply:
 def _verify_model(row: type[TaskRow]) -> type[TaskRow]:
     """The model of what is verified: a row, and the policy's response."""
     return create_model("VerifyRequest", __base__=row, response=(PolicyResponse, ...))
+
+
+def _taken_by(verify: Callable[..., Any]) -> tuple[str, ...]:
+    """Which of `GIVEN` a verify function names.
+
+    Raises:
+        TypeError: it needs something else, so that none of its calls could succeed.
+    """
+    parameters = inspect.signature(verify).parameters.values()
+    needed = (
+        one for one in parameters if one.default is one.empty and one.kind not in {one.VAR_POSITIONAL, one.VAR_KEYWORD}
+    )
+    if other := next((one.name for one in needed if one.name not in GIVEN), None):
+        raise TypeError(f"verify is given those of {', '.join(GIVEN)} that its parameters name: not {other!r}")
+    return tuple(one.name for one in parameters if one.name in GIVEN)
 
 
 def _seed_model(state: Callable[..., Any]) -> type[BaseModel] | None:
