@@ -48,6 +48,7 @@ from gym_conformance.checks import (
     typed,
     typed_close,
     unfinished,
+    unread,
     verify,
     verify_rewards,
     wearing_out,
@@ -64,7 +65,7 @@ def _checks(module: ModuleType) -> tuple[Check, ...]:
 
 
 _MODULES = (
-    *(live, seed, rows_read, readiness, cookies, tools, drift, defaults, mcp, mcp_calls, mcp_tokens),
+    *(live, seed, rows_read, readiness, cookies, tools, drift, defaults, unread, mcp, mcp_calls, mcp_tokens),
     *(verify, verify_rewards, unfinished, whole_groups, echo, failure_kinds, calls, effects),
     *(isolation, earlier, told, sandbox_lending, repeat, pages, compressed, reward, calibrated),
     *(typed, typed_close, web, step_sessions, step, run, resources, wearing_out, pauses),
