@@ -36,6 +36,8 @@ def test_a_heading_is_none(text: str) -> None:
 )
 def test_a_refusal_may_be_in_another_language(text: str) -> None:
     assert says_error(of(text))
+    assert says_error(of(json.dumps({"output": text})))
+    assert not says_error(of(json.dumps({"title": text, "pages": 3})))
     assert says_no(of(text))
     assert says_no(of(json.dumps({"result": text})))  # in which all other letters are escaped
     assert may_tell_of_refusal([text])

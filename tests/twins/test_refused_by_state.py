@@ -10,7 +10,7 @@ from gym_conformance.findings import Verdict, worst
 from gym_mocks.resources import ResourcesServer
 from gym_mocks.wire import HttpRefusal
 from tests.twins.judging import found_by
-from tests.twins.twin import recorded_in_each
+from tests.twins.twin import recorded_in_each, rollout_of
 from tests.twins.unrecorded import rows_of
 
 
@@ -249,4 +249,47 @@ def test_what_only_a_transfer_makes_possible_is_tried(*, careful: bool, verdict:
     named = {"accounts": {"checking": 90, "savings": 40}}
     data = replace(data, rows=tuple(replace(row, data={**row.data, **named}) for row in data.rows))
     found = found_by("calls-valid", server, data)
+    assert worst(found) is verdict, [one.actual for one in found]
+
+
+@dataclass
+class Tickets:
+    assignees: dict[int, str] = field(default_factory=dict)
+    closed: set[int] = field(default_factory=set)
+
+
+def ticket_desk(*, careful: bool) -> ResourcesServer:
+    """Tickets are assigned until they are closed; unless it is `careful`, they are before it finds that one is closed."""
+
+    def assign(state: Tickets, ticket: int, to: str) -> dict[str, Any]:
+        """Assign an open ticket."""
+        if not careful:
+            state.assignees[ticket] = to
+        if ticket in state.closed:
+            raise HttpRefusal(409, "the ticket is closed")
+        state.assignees[ticket] = to
+        return {"assigned": ticket}
+
+    def close_ticket(state: Tickets, ticket: int) -> dict[str, Any]:
+        """Close a ticket."""
+        state.closed.add(ticket)
+        return {"closed": ticket}
+
+    def show_tickets(state: Tickets) -> dict[str, Any]:
+        """Show who has which."""
+        return {"assignees": state.assignees}
+
+    return ResourcesServer("desk", tools=[assign, close_ticket, show_tickets], verify=lambda: 0.0, state=Tickets)
+
+
+@pytest.mark.parametrize(("careful", "verdict"), [(True, Verdict.PASS), (False, Verdict.FAIL)])
+def test_what_was_closed_meanwhile_is_not_changed(*, careful: bool, verdict: Verdict) -> None:
+    server = ticket_desk(careful=careful)
+    data = rows_of(server)
+    done = [
+        (("assign", {"ticket": at, "to": to}, {"assigned": at}), ("close_ticket", {"ticket": at}, {"closed": at}))
+        for at, to in enumerate(("ann", "bob"))
+    ]
+    rollouts = tuple(rollout_of(row, *each) for row, each in zip(data.rows, done, strict=True))
+    found = found_by("calls-refused-harmless", server, replace(data, rollouts=rollouts))
     assert worst(found) is verdict, [one.actual for one in found]

@@ -18,7 +18,6 @@ from gym_conformance.trajectories.execute import beside, run
 from gym_conformance.trajectories.first import bare_reads, known, reading_again
 from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences
-from gym_conformance.trajectories.renaming import takes_any_word
 from gym_conformance.trajectories.trajectory import Trajectory, is_reference, resolve
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
@@ -34,9 +33,6 @@ _PLACES, _VALUES, _AFTER, _READS, _CALLS = 5, 4, 4, 3, 12
 
 #: Numbers that are tried, beside the bounds; a larger maximum may be what takes hours.
 _NUMBERS, _MOST = (1, 2, 7, 20), 100
-
-#: A word that no environment knows.
-_UNKNOWN: Final = "Qzxvwkj"
 
 #: What a number is called that matters only if something takes long or fails, or is left to chance.
 _SELDOM: Final = re.compile(
@@ -191,7 +187,7 @@ async def drift_argument_unread(trial: Trial, _: object) -> None:
     gentle=True,
 )
 async def drift_option_unread(trial: Trial, _: object) -> None:
-    """Varies members of enums, true and false, texts that a read is given, and numbers that a write is given.
+    """Varies members of enums, true and false, and numbers that a write is given.
 
     This is done as in `drift-argument-unread`. It is told if nothing changes a reply, a later read or the reward in two
     calls whose replies differ in more than their arguments.
@@ -265,13 +261,11 @@ def _numbers_of_reads(knowledge: Knowledge, tool: str, name: str, schema: Schema
 
 
 def _options(knowledge: Knowledge, tool: str, _: str, schema: Schema) -> Iterator[Any]:
-    """What else an argument may be, apart from what texts a write is given."""
+    """Members of enums, true and false, and, if the tool writes, numbers."""
     for branch in _branches(schema):
         members = branch.get("enum", [True, False] if branch.get("type") == "boolean" else None)
         yield from members if isinstance(members, list) else []
-    if knowledge.reads(tool):
-        yield from [_UNKNOWN] if takes_any_word(schema) else []
-    else:
+    if not knowledge.reads(tool):
         yield from _numbers(schema)
 
 

@@ -231,7 +231,11 @@ def known_disturbed(knowledge: Knowledge) -> list[Schedule]:
     damaged = islice((each for one in writing for each in _with_damaged_texts(one)), _STRANGE_CALLS)
     mixed = islice((each for one in writing for each in _with_crossed(one)), _STRANGE_CALLS)
     untimely = islice((each for one in writing for each in _at_a_wrong_time(one)), _STRANGE_CALLS)
-    return [*found, *(Schedule((trajectory,)) for trajectory in (*spoilt, *untimely, *strange, *damaged, *mixed))]
+    late = [each for one in writing for each in _once_all_is_done(knowledge, one)]
+    return [
+        *found,
+        *(Schedule((trajectory,)) for trajectory in (*spoilt, *untimely, *late, *strange, *damaged, *mixed)),
+    ]
 
 
 def _of_many_kinds(trajectories: Iterable[Trajectory]) -> list[Trajectory]:
@@ -261,7 +265,7 @@ def _at_a_wrong_time(trajectory: Trajectory) -> Iterator[Trajectory]:
     where there are only so many of a thing, and before it with other members of its enums, and with numbers at their
     bounds. Those that are taken after all are left out once they are.
     """
-    first = {call.name: at for at, call in reversed(list(enumerate(trajectory.calls))) if not is_read(call.name)}
+    first = _first_writes(trajectory)
     early = [Call(name, resolve(trajectory.calls[at].arguments, [])) for name, at in first.items()]
     yield _reading_at(trajectory, 0).with_noise(0, *early)
     for name, at in first.items():
@@ -271,6 +275,27 @@ def _at_a_wrong_time(trajectory: Trajectory) -> Iterator[Trajectory]:
         yield _reading_at(several, at + _SEVERAL).with_noise(at + _SEVERAL, trajectory.calls[at])
         if others := [Call(name, each) for each in islice(_one_by_one(_others, parameters, base), _BOUNDS)]:
             yield _reading_at(trajectory, at).with_noise(at, *others)
+
+
+def _first_writes(trajectory: Trajectory) -> dict[str, int]:
+    """The first call of each tool that writes, by its number."""
+    return {call.name: at for at, call in reversed(list(enumerate(trajectory.calls))) if not is_read(call.name)}
+
+
+def _once_all_is_done(knowledge: Knowledge, trajectory: Trajectory) -> Iterator[Trajectory]:
+    """For each tool that writes, its first call once more at the end, with one argument as other known calls have it.
+
+    What was closed meanwhile can no longer be changed.
+    """
+    for name, at in _first_writes(trajectory).items():
+        base, others = trajectory.calls[at].arguments, list[Call]()
+        for other in knowledge.meaningful.get(name, ()):
+            alike = base.keys() & other.keys() if isinstance(base, dict) and isinstance(other, dict) else ()
+            calls = (Call(name, {**base, key: other[key]}) for key in sorted(alike) if other[key] != base[key])
+            others += [call for call in calls if call not in others]
+        if others:
+            end = len(trajectory.calls)
+            yield _reading_at(trajectory, end).with_noise(end, *others[:_VARIED])
 
 
 def _others(schema: Schema, known: Any) -> Iterator[Any]:
