@@ -32,13 +32,16 @@ def atlas(unread: str = "") -> ResourcesServer:
 
     def find_towns(
         near: str,
+        *,
         within_km: int = 50,
         kind: Literal["port", "any"] = "any",
         sort_by: Literal["distance", "name"] = "distance",
+        page: int = 1,
         timeout_s: int = 10,
+        similarity_threshold: float = 0.5,
     ) -> dict[str, list[str]]:
-        """Find towns near another, the nearest first."""
-        del timeout_s
+        """Find towns near another, the nearest first; all of them are on the last page."""
+        del page, timeout_s, similarity_threshold
         limit, ports = 50 if unread == "within_km" else within_km, kind == "port" and unread != "kind"
         found = [name for name, km, port in TOWNS.get(near, ()) if km <= limit and (port or not ports)]
         return {"towns": sorted(found) if sort_by == "name" else found}

@@ -34,9 +34,12 @@ _PLACES, _VALUES, _AFTER, _READS, _CALLS = 5, 4, 4, 3, 12
 #: Numbers that are tried, beside the bounds; a larger maximum may be what takes hours.
 _NUMBERS, _MOST = (1, 2, 7, 20), 100
 
-#: What a number is called that matters only if something takes long or fails, or is left to chance.
+#: What a number is called that matters only if something takes long or fails, is left to chance, is nearly alike, or lies
+#: deep. That pages are read is what `repeat-pages` sees: after the last one, the last one may come again.
 _SELDOM: Final = re.compile(
-    r"time_?out|deadline|retr(y|ies)|attempts|budget|seed|temperature|confidence", re.IGNORECASE
+    r"time_?out|deadline|retr(y|ies)|attempts|budget|seed|temperature|confidence|threshold|toleran|similar|fuzz|edits|"
+    r"precision|decimals|depth|page(_?(no|num|number|index))?$|offset|skip|start",
+    re.IGNORECASE,
 )
 
 #: What is asked of several things.
@@ -167,8 +170,8 @@ async def drift_argument_unread(trial: Trial, _: object) -> None:
 
     It is a violation if no other number changes a reply, a later read or the reward, in two calls whose replies list
     several things and differ from each other. Where an argument must be given, three other calls whose replies differ
-    in more than their arguments are enough, too. Nothing is said of timeouts and the like, which matter only if
-    something takes long.
+    in more than their arguments are enough, too. Nothing is said of numbers that seldom matter, such as timeouts,
+    thresholds and depths, or of those of pages, which belong to `repeat-pages`.
 
     Our inference: a reply shows what a read was asked for.
     """
