@@ -141,18 +141,17 @@ class _Unread:
             and not admits(properties_of(parameters)[self.name], None)
         )
 
-    async def shown(self, trial: Trial) -> Violation:
-        """Where it was found, which is done once more."""
-        place = next(place for place, answer in zip(self.places, self.answers, strict=True) if answer.said)
-        for trajectory in (place.given, place.others[0]):
-            await run(trial.gym, trial.channel, trajectory)
-        values = [resolve(each.calls[place.at].arguments, []) for each in (place.given, *place.others)]
-        said = (json.dumps(each[self.name]) if self.name in each else "none" for each in values)
-        return Violation(
-            f"another reply, later read or reward for another {self.name} of {self.tool}",
-            f"the same for {', '.join(said)}, as in each of {counted(len(self.places), 'call')}",
-            f"The tool does not read {self.name}, or reads it by another name. Use it, or remove it from the definition.",
-        )
+    @property
+    def values(self) -> str:
+        """What was tried in one call: the value that it has, and the others."""
+        place = self.telling
+        made = [resolve(each.calls[place.at].arguments, []) for each in (place.given, *place.others)]
+        return ", ".join(json.dumps(each[self.name]) if self.name in each else "none" for each in made)
+
+    @property
+    def telling(self) -> _Varied:
+        """The first place whose reply says enough."""
+        return next(place for place, answer in zip(self.places, self.answers, strict=True) if answer.said)
 
 
 _Values = Callable[[Knowledge, str, str, Schema], Iterable[Any]]
@@ -175,11 +174,11 @@ async def drift_argument_unread(trial: Trial, _: object) -> None:
 
     Our inference: a reply shows what a read was asked for.
     """
-    found, tried = await _unread(trial, _numbers_of_reads)
-    for one in found:
-        if one.different(_SEVERAL) >= _LISTS or (one.must_be_given and one.different(None) >= _OTHERS):
-            raise await one.shown(trial)
-    trial.note = f"{counted(tried, 'argument')} varied"
+    await _expect_none(
+        trial,
+        _numbers_of_reads,
+        lambda one: one.different(_SEVERAL) >= _LISTS or (one.must_be_given and one.different(None) >= _OTHERS),
+    )
 
 
 @check(
@@ -197,12 +196,33 @@ async def drift_option_unread(trial: Trial, _: object) -> None:
 
     Our inference.
     """
-    found, tried = await _unread(trial, _options)
-    for one in found:
+
+    def tells(one: _Unread) -> bool:
         least = _SEVERAL if _OF_SEVERAL.search(one.name) else 1
-        if one.different(least) + one.different(None) >= _LISTS:
-            raise await one.shown(trial)
-    trial.note = f"{counted(tried, 'argument')} varied"
+        return one.different(least) + one.different(None) >= _LISTS
+
+    await _expect_none(trial, _options, tells)
+
+
+async def _expect_none(trial: Trial, values: _Values, tells: Callable[[_Unread], bool]) -> None:
+    """Require that each argument that has such values makes a difference, where there is enough to tell.
+
+    Raises:
+        Violation: some make none; the first is shown once more.
+    """
+    unread, tried = await _unread(trial, values)
+    found = [one for one in unread if tells(one)]
+    if not found:
+        trial.note = f"{counted(tried, 'argument')} varied"
+        return
+    first = found[0].telling
+    for trajectory in (first.given, first.others[0]):
+        await run(trial.gym, trial.channel, trajectory)
+    raise Violation(
+        f"another reply, later read or reward for another {' or '.join(f'{one.name} of {one.tool}' for one in found)}",
+        "; ".join(f"the same for {one.values}, in each of {counted(len(one.places), 'call')}" for one in found),
+        "The tool does not read the argument, or reads it by another name. Use it, or remove it from the definition.",
+    )
 
 
 async def _unread(trial: Trial, values: _Values) -> tuple[list[_Unread], int]:
