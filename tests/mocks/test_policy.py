@@ -268,6 +268,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
     "temperature": ("chat/completions", HELLO | {"temperature": "hot"}),
     "top_p": ("responses", {"input": "a", "top_p": True}),
     "max_output_tokens": ("responses", {"input": "a", "max_output_tokens": "9"}),
+    "prompt_logprobs": ("completions", {"prompt": "a", "prompt_logprobs": -1}),
     "max_tokens": ("chat/completions", HELLO | {"max_tokens": -1}),
 }
 

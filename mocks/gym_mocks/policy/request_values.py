@@ -64,7 +64,8 @@ EVERY_API: Fields = {
     "n": (_count, f"1 to {CHOICES} choices are possible"),
     **dict.fromkeys(("temperature", "top_p"), (_number, "a number is expected")),
     **dict.fromkeys(
-        ("max_tokens", "max_completion_tokens", "max_output_tokens"), (_limit, "an integer from 0 is expected")
+        ("max_tokens", "max_completion_tokens", "max_output_tokens", "top_logprobs", "prompt_logprobs"),
+        (_limit, "an integer from 0 is expected"),
     ),
 }
 OPTIONS = (lambda value: isinstance(value, dict | None), "an object is expected")
