@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from gym_conformance.baseline_toml import read_baseline, write_baseline
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.launch.not_launched import NotLaunched
+from gym_conformance.plugin.run_outputs import unwritten
 from gym_conformance.printable import Refusal, printable
 from gym_conformance.redaction import Secrets
 from gym_conformance.reports.annotations import annotations
@@ -199,3 +200,11 @@ def test_a_reproduction_has_no_secret_and_stays_json(body: bytes) -> None:
 def test_the_samples_hold_what_is_attacked() -> None:
     assert FIT.findings
     assert FAILED.expected
+
+
+def test_what_could_not_be_written_is_safe_to_show(tmp_path: Path) -> None:
+    """Env folders may have any name, and each has a lock of its own."""
+    lock = tmp_path / "##vso[task.complete result=Succeeded]\x1b" / "gym.lock"
+    said = unwritten(f"--gym-lock '{lock}'", lock.touch)
+    assert said == printable(said, None)
+    assert said.endswith("No such file or directory; it was not written")

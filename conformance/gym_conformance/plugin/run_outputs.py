@@ -8,6 +8,7 @@ from gym_conformance.baseline_toml import write_baseline
 from gym_conformance.options import Options
 from gym_conformance.plugin.summary import Tally
 from gym_conformance.plugin.target_run import Unreachable
+from gym_conformance.printable import printable
 from gym_conformance.reports.report_files import write_drifts, write_reports
 
 
@@ -41,5 +42,6 @@ def unwritten(option: str, write: Callable[[], None]) -> str:
     try:
         write()
     except (OSError, Unreachable) as error:
-        return f"{option}: {error.strerror if isinstance(error, OSError) else error}; it was not written"
+        why = error.strerror if isinstance(error, OSError) else error
+        return printable(f"{option}: {why}; it was not written", None)  # a folder's name may be a command of CI's
     return ""
