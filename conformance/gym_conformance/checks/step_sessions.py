@@ -25,7 +25,7 @@ from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.episodes import Play, episode_session, played, plays
 from gym_conformance.trials.needs import GYMNASIUM, RESETS, each_row
-from gym_conformance.trials.trial import Trial, describe, expect_object, expect_success
+from gym_conformance.trials.trial import Trial, describe, expect_cookie, expect_object, expect_success
 
 #: Episodes alone that must agree before another one is held to what they agree in.
 _ALONE: Final = 6
@@ -52,9 +52,7 @@ async def step_resets(trial: Trial, row: Row) -> None:
     answered = expect_object(reply, "reset() returns (observation, info).")
     if not isinstance(answered.get("observation"), str | None) or not isinstance(answered.get("info", {}), dict):
         raise Violation("observation: text or null, info: an object", describe(reply), "reset() returns them swapped.")
-    if not session.cookies:
-        hint = "setup_webserver() does not call setup_session_middleware(app), or a proxy strips the header."
-        raise Violation("a Set-Cookie header", f"Set-Cookie {list(reply.set_cookies)}", hint)
+    expect_cookie(reply, session.cookies)
     await session.close()
 
 

@@ -35,7 +35,15 @@ from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE, TYPED, each_ro
 from gym_conformance.trials.property import alone, property_check
 from gym_conformance.trials.replay import known_trajectory, recorded_trajectory
 from gym_conformance.trials.solo import Solo
-from gym_conformance.trials.trial import Trial, describe, expect_no_crash, expect_object, expect_success, refuse_made_up
+from gym_conformance.trials.trial import (
+    Trial,
+    describe,
+    expect_cookie,
+    expect_no_crash,
+    expect_object,
+    expect_success,
+    refuse_made_up,
+)
 
 #: The episode that comes for another's session.
 ANOTHER: Final = "another"
@@ -163,9 +171,7 @@ async def typed_seed(trial: Trial, row: Row) -> None:
         session,
         "seed_session does not answer a ResourcesSeedSessionRequest with a ResourcesSeedSessionResponse.",
     )
-    if not session.cookies:
-        hint = "setup_webserver() does not call setup_session_middleware(app), or a proxy strips the header."
-        raise Violation("a Set-Cookie header", f"Set-Cookie {list(reply.set_cookies)}", hint)
+    expect_cookie(reply, session.cookies)
 
 
 @check(

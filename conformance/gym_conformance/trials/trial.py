@@ -170,6 +170,13 @@ def expect_success(reply: Reply, hint: str) -> None:
         expect_status(reply, [HTTPStatus.OK], hint)
 
 
+def expect_cookie(reply: Reply, kept: object) -> None:
+    """Require a seed's reply to set a session cookie; `kept` is what a client keeps of its cookies."""
+    if not kept:
+        hint = "The application has no sessions (a nemo-gym server's setup_webserver() calls setup_session_middleware(app), other frameworks have their own), or a proxy strips the header."
+        raise Violation("a Set-Cookie header", f"status {reply.status} with Set-Cookie {list(reply.set_cookies)}", hint)
+
+
 _REDIRECTS = "It redirects, which clients do not follow: give the server's own URL, without a proxy that sends them elsewhere; see seed-no-redirects."
 
 #: What is likely of statuses that the framework, or a proxy, answers before the server's own code is asked.
