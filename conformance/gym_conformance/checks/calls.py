@@ -367,6 +367,7 @@ async def calls_refused_harmless(trial: Trial, schedule: Schedule) -> None:
 
     Source: simple_agent/app.py (0.4.0) continues after any reply.
     """
+    trial.learned.after_errors = trial.learned.after_errors or []
     disturbing = await _refused(trial, schedule.trajectories[0])
     noisy = disturbing.trajectory
 
@@ -380,6 +381,7 @@ async def calls_refused_harmless(trial: Trial, schedule: Schedule) -> None:
         if not in_words:
             await expect_uncounted(trial, noisy)
         elif not await _undone(trial, noisy, suspected) or await takes_turns(trial, noisy):
+            trial.learned.after_errors.append(noisy)  # which calls-error-harmless looks at
             raise NotApplicable("the call was refused only in words, and may be a move like any other")
     if not (difference := await solo.beyond_chance(again, disturbing.outcome)):
         return

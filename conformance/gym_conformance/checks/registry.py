@@ -15,6 +15,7 @@ from gym_conformance.checks import (
     earlier,
     echo,
     effects,
+    errors,
     every_row,
     failure_kinds,
     files,
@@ -66,7 +67,7 @@ def _checks(module: ModuleType) -> tuple[Check, ...]:
 
 _MODULES = (
     *(live, seed, rows_read, readiness, cookies, tools, drift, defaults, unread, mcp, mcp_calls, mcp_tokens),
-    *(verify, verify_rewards, unfinished, whole_groups, echo, failure_kinds, calls, effects),
+    *(verify, verify_rewards, unfinished, whole_groups, echo, failure_kinds, calls, errors, effects),
     *(isolation, earlier, told, sandbox_lending, repeat, pages, compressed, reward, calibrated),
     *(typed, typed_close, web, step_sessions, step, run, resources, wearing_out, pauses),
     metrics,  # last: where the framework's own endpoint hangs, all else is judged

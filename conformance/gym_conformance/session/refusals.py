@@ -91,13 +91,20 @@ def is_in_own_words(reply: Reply) -> bool:
 
 
 def says_error(reply: Reply) -> bool:
-    """Whether a reply, of any status, is plainly an error by its form: `{"error": ...}`, `{"ok": false}`, `Error: ...`.
+    """Whether a reply, of any status, is plainly an error by its form: `{"error": ...}`, `{"ok": false}`, `Error: ...`."""
+    said = reply.said
+    fails = isinstance(said, dict) and said.get("ok", said.get("success")) is False
+    return fails or names_error(reply)
+
+
+def names_error(reply: Reply) -> bool:
+    """The same without `{"ok": false}`, which an attempt may say that was made and failed, as in a game.
 
     A text that is all there is in an object counts as if it stood alone: `{"output": "Error: ..."}`.
     """
     said = reply.said
     if isinstance(said, dict):
-        if said.get("error") or said.get("errors") or said.get("ok", said.get("success")) is False:
+        if said.get("error") or said.get("errors"):
             return True
         said = next(iter(said.values())) if len(said) == 1 else None
     return isinstance(said, str) and _ERROR.match(said) is not None

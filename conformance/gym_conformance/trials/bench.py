@@ -68,6 +68,8 @@ class Learned:
         waiting: sessions that were begun when it was learned, and are left alone until a check takes them up.
         observed: what resets of gymnasium-style servers say to the policy, by row.
         taken_up: what became of those that a check has taken up.
+        after_errors: trajectories whose later replies were others after calls that were refused only in words; None until
+            that was looked for.
         waited: properties for which what is tried before the search has passed.
         shared: whether sessions were found to share state while they are open.
         apart: whether workers were found to keep sessions of their own.
@@ -90,6 +92,7 @@ class Learned:
     waiting: list[Waiting] = field(default_factory=list, repr=False)
     observed: dict[Row, str] = field(default_factory=dict, repr=False)
     taken_up: list[TakenUp] = field(default_factory=list, repr=False)
+    after_errors: list[Trajectory] | None = field(default=None, repr=False)
     waited: set[str] = field(default_factory=set)
     shared: bool = False
     apart: bool = False

@@ -1,0 +1,128 @@
+"""Whether a call that is answered with an error, in a 200, changes something all the same."""
+
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from gym_conformance.checks.calls import calls_refused_harmless
+from gym_conformance.checks.moves import expect_uncounted, takes_turns
+from gym_conformance.contract.dataset_rows import Call
+from gym_conformance.contract.endpoints import VERIFY
+from gym_conformance.contract.verify_reply import is_number
+from gym_conformance.grouping import first_of_each
+from gym_conformance.printable import counted
+from gym_conformance.session.channel import Channel
+from gym_conformance.session.refusals import may_tell_of_refusal, names_error
+from gym_conformance.trajectories.execute import TrajectoryRun, beside, run, run_each
+from gym_conformance.trajectories.first import known_disturbed
+from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, values_at
+from gym_conformance.trajectories.trajectory import Schedule, Trajectory, resolve
+from gym_conformance.trials.check import check
+from gym_conformance.trials.ending import NotApplicable, Violation
+from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE, SERVED_TOOLS, TOOLS
+from gym_conformance.trials.property import knowledge_of
+from gym_conformance.trials.solo import Solo
+from gym_conformance.trials.trial import Trial
+from gym_schemas import scalars
+
+#: Trajectories that are looked at: each takes dozens of sessions.
+_LOOKED_AT = 4
+
+
+@check(
+    "calls-error-harmless",
+    "A call that is answered with an error SHOULD leave the session as it was",
+    why="the policy takes it that nothing has happened, and goes on from another state than it knows of.",
+    needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS, SCORE],
+)
+async def calls_error_harmless(trial: Trial, _: object) -> None:
+    """Looks at what `calls-refused-harmless` leaves open: a call refused in a 200, after which later replies are others.
+
+    It is a violation if the reply plainly names an error, as `{"error": ...}` or `Error: ...` does, and the difference is
+    none that a count of refused calls, a fee, a log of them or the passing of turns explains, and no word that something
+    was refused. The reward alone does not count, nor do calls whose arguments have texts of several words, such as programs, which may fail when half is done, or calls
+    without arguments, such as a test run.
+
+    Our inference: what an error names did not happen.
+    """
+    if trial.learned.after_errors is None:
+        await _look(trial)
+    found = [one for one in trial.learned.after_errors or () if all(map(_is_brief, _noise(one)))]
+    different = first_of_each(lambda one: frozenset(call.name for call in _noise(one)), found)
+    looked_at = list(different.values())[:_LOOKED_AT]
+    for noisy in looked_at:
+        with suppress(NotApplicable):
+            await _expect_as_without(trial, noisy)
+    trial.note = f"{counted(len(looked_at), 'session')} with a call answered with an error"
+
+
+async def _look(trial: Trial) -> None:
+    """Look for such trajectories, as `calls-refused-harmless` does first."""
+    attempt = calls_refused_harmless.attempt
+
+    async def tried(schedule: Schedule) -> None:
+        with suppress(NotApplicable, Violation):
+            await attempt(Trial(trial.bench), schedule) if attempt else None
+
+    knowledge = await knowledge_of(trial)
+    await beside((partial(tried, each) for each in known_disturbed(knowledge)), knowledge.several, trial.gym.endpoint)
+
+
+def _noise(noisy: Trajectory) -> Iterable[Call]:
+    return (noisy.calls[at] for at in sorted(noisy.noise))
+
+
+def _is_brief(call: Call) -> bool:
+    """Whether a call has arguments, and no text of several words."""
+    values = [value for value, _ in scalars(resolve(call.arguments, []))]
+    return bool(values) and not any(isinstance(value, str) and len(value.split()) > 1 for value in values)
+
+
+async def _expect_as_without(trial: Trial, noisy: Trajectory) -> None:
+    """Require that later replies are as they are without the calls that are answered with an error.
+
+    Raises:
+        NotApplicable: their replies name no error, refused calls are counted, or nothing can be compared.
+        Violation: they are not, chance excluded.
+    """
+    disturbed = TrajectoryRun(trial.gym, Channel(trial.gym.endpoint), noisy)
+    await disturbed.finish()
+    if not all(step.source is not None and names_error(step.source) for step in disturbed.refusals):
+        raise NotApplicable("a reply names no error")
+    if await takes_turns(trial, noisy):
+        raise NotApplicable("each call is a turn")
+    await expect_uncounted(trial, noisy)
+
+    async def again(channel: Channel) -> Outcome:
+        return await run(trial.gym, channel, noisy)
+
+    trial.channel.exchanges.clear()
+    solo = Solo(trial, noisy.without_noise())
+    if await solo.beyond_chance(again) and (difference := await _unexplained(trial, noisy, solo.mask)):
+        said: Any = disturbed.refusals[0].body
+        raise Violation(
+            f"{difference.answer}, as without the call that is answered {said!r}",
+            f"{difference.actual!r}",
+            "The tool changes state before it has checked what it answers with an error.",
+        )
+
+
+async def _unexplained(trial: Trial, noisy: Trajectory, mask: frozenset[Place]) -> Difference | None:
+    """A reply that differs by more than a count, a fee, or a word of what was refused.
+
+    A count or a fee moves a number on by as much again with twice as many, and not by what the calls name.
+    """
+    tried = [noisy.without_noise(), noisy, noisy.repeating(noisy.noise)]
+    plain, once, twice = await run_each(trial.gym, tried)
+    named = {abs(value) for call in _noise(noisy) for value, _ in scalars(call.arguments) if is_number(value)} - {1}
+
+    def is_explained(one: Difference) -> bool:
+        if one.step == VERIFY or one.of_time or may_tell_of_refusal(one.actual):
+            return True
+        if not (is_number(one.expected) and is_number(one.actual)):
+            return False
+        step = one.actual - one.expected
+        return abs(step) not in named and values_at(twice, one.place) == (one.actual + step,)
+
+    return next((one for one in differences(plain, once, mask) if not is_explained(one)), None)
