@@ -28,10 +28,17 @@ NO_TOOLS = {
     *("tool-routed", "tool-bad-body", "tool-wrong-arguments", "tool-refused-call"),
     *("tool-reply-text", "tool-name-legal", "tool-served-declared", "verify-malformed-calls", "cookie-unknown-session"),
     *("cookie-unsigned-id", "cookie-sent-again", "calls-reach-session", "isolation-same-task"),
-    *("repeat-tool-calls", "reward-extra-read", "resources-session-kept", "resources-reward-kept"),
+    *(
+        "repeat-tool-calls",
+        "reward-extra-read",
+        "calls-error-harmless",
+        "resources-session-kept",
+        "resources-reward-kept",
+    ),
     *(check.id for check in CHECKS if check.section == "drift"),
 }
 NO_READS = {"reward-extra-read"}
+NO_OPTIONS = {"drift-option-unread"}
 ROWS_ALIKE = {"seed-reads-row"}
 #: Too few rows, or all of them take as many calls.
 AS_MANY = {"reward-farmed"}
@@ -39,9 +46,9 @@ AS_MANY = {"reward-farmed"}
 NO_TEMPLATE = {"calibration-gold", "calibration-pressed"}
 NO_ANSWERS = NO_TEMPLATE | {f"calibration-{kind}" for kind in ("strict", "deeds", "floor", "swap")}
 CASES: dict[ModuleType, set[str]] = {
-    weather: ONE_PART | AS_MANY | ROWS_ALIKE | NO_ANSWERS | {"calls-reach-session"},  # one tool
+    weather: ONE_PART | AS_MANY | ROWS_ALIKE | NO_ANSWERS | NO_OPTIONS | {"calls-reach-session"},  # one tool
     game: ONE_PART | AS_MANY | NO_TOOLS | ROWS_ALIKE | {"calibration-deeds"},
-    sandbox: ONE_PART | AS_MANY | NO_TEMPLATE,
+    sandbox: ONE_PART | AS_MANY | NO_TEMPLATE | NO_OPTIONS,
     robot: NO_READS | NO_TEMPLATE,
 }
 

@@ -5,7 +5,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from gym_conformance.checks.calls import calls_refused_harmless
+from gym_conformance.checks import calls
 from gym_conformance.checks.moves import expect_uncounted, takes_turns
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.contract.endpoints import VERIFY
@@ -59,7 +59,7 @@ async def calls_error_harmless(trial: Trial, _: object) -> None:
 
 async def _look(trial: Trial) -> None:
     """Look for such trajectories, as `calls-refused-harmless` does first."""
-    attempt = calls_refused_harmless.attempt
+    attempt = calls.calls_refused_harmless.attempt
 
     async def tried(schedule: Schedule) -> None:
         with suppress(NotApplicable, Violation):
