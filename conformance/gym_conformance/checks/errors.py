@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from math import isclose
 
 from gym_conformance.checks import calls
 from gym_conformance.checks.moves import expect_uncounted, takes_turns
@@ -37,12 +37,12 @@ _LOOKED_AT = 4
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS, SCORE],
 )
 async def calls_error_harmless(trial: Trial, _: object) -> None:
-    """Looks at what `calls-refused-harmless` leaves open: a call refused in a 200, after which later replies are others.
+    """Looks at what `calls-refused-harmless` leaves open: later replies that differ after a call was refused in a 200.
 
-    It is a violation if the reply plainly names an error, as `{"error": ...}` or `Error: ...` does, and the difference is
-    none that a count of refused calls, a fee, a log of them or the passing of turns explains, and no word that something
-    was refused. The reward alone does not count, nor do calls whose arguments have texts of several words, such as programs, which may fail when half is done, or calls
-    without arguments, such as a test run.
+    It is a violation if the refusal plainly names an error, as `{"error": ...}` or `Error: ...` does, and a later reply
+    differs by more than a count of refused calls, a fee, a log of them, the passing of turns, or a word that something was
+    refused explains. The reward alone does not count. Calls are left out whose arguments have texts of several words,
+    such as programs, which may fail when half is done, and those without arguments, such as a test run.
 
     Our inference: what an error names did not happen.
     """
@@ -100,9 +100,8 @@ async def _expect_as_without(trial: Trial, noisy: Trajectory) -> None:
     trial.channel.exchanges.clear()
     solo = Solo(trial, noisy.without_noise())
     if await solo.beyond_chance(again) and (difference := await _unexplained(trial, noisy, solo.mask)):
-        said: Any = disturbed.refusals[0].body
         raise Violation(
-            f"{difference.answer}, as without the call that is answered {said!r}",
+            f"{difference.answer}, as without the call that is answered {disturbed.refusals[0].body!r}",
             f"{difference.actual!r}",
             "The tool changes state before it has checked what it answers with an error.",
         )
@@ -115,14 +114,15 @@ async def _unexplained(trial: Trial, noisy: Trajectory, mask: frozenset[Place]) 
     """
     tried = [noisy.without_noise(), noisy, noisy.repeating(noisy.noise)]
     plain, once, twice = await run_each(trial.gym, tried)
-    named = {abs(value) for call in _noise(noisy) for value, _ in scalars(call.arguments) if is_number(value)} - {1}
+    values = (value for call in _noise(noisy) for value, _ in scalars(resolve(call.arguments, [])))
+    named = {abs(value) for value in values if is_number(value)} - {1}
 
     def is_explained(one: Difference) -> bool:
         if one.step == VERIFY or one.of_time or may_tell_of_refusal(one.actual):
             return True
         if not (is_number(one.expected) and is_number(one.actual)):
             return False
-        step = one.actual - one.expected
-        return abs(step) not in named and values_at(twice, one.place) == (one.actual + step,)
+        step, [further] = one.actual - one.expected, values_at(twice, one.place) or [None]
+        return abs(step) not in named and is_number(further) and isclose(further - one.actual, step)
 
     return next((one for one in differences(plain, once, mask) if not is_explained(one)), None)
