@@ -24,7 +24,7 @@ from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE, SERVED_TOOLS, 
 from gym_conformance.trials.property import knowledge_of
 from gym_conformance.trials.solo import Solo
 from gym_conformance.trials.trial import Trial
-from gym_schemas import scalars
+from gym_schemas import ABSENT, scalars
 
 #: Trajectories that are looked at: each takes dozens of sessions.
 _LOOKED_AT = 4
@@ -40,8 +40,8 @@ async def calls_error_harmless(trial: Trial, _: object) -> None:
     """Looks at what `calls-refused-harmless` leaves open: later replies that differ after a call was refused in a 200.
 
     It is a violation if the refusal plainly names an error, as `{"error": ...}` or `Error: ...` does, and a later reply
-    differs by more than a count of refused calls, a fee, a log of them, the passing of turns, or a word that something was
-    refused explains. The reward alone does not count. Calls are left out whose arguments have texts of several words,
+    that is no refusal differs by more than a count of refused calls, a fee, a log of them, the passing of turns, or a word
+    that something was refused explains. The reward alone does not count. Calls are left out whose arguments have texts of several words,
     such as programs, which may fail when half is done, and those without arguments, such as a test run.
 
     Our inference: what an error names did not happen.
@@ -110,7 +110,8 @@ async def _expect_as_without(trial: Trial, noisy: Trajectory) -> None:
 async def _unexplained(trial: Trial, noisy: Trajectory, mask: frozenset[Place]) -> Difference | None:
     """A reply that differs by more than a count, a fee, or a word of what was refused.
 
-    A count or a fee moves a number on by as much again with twice as many, and not by what the calls name.
+    A count or a fee moves a number on by as much again with twice as many, and not by what the calls name. Where a later
+    call is refused as well, the episode may be over.
     """
     tried = [noisy.without_noise(), noisy, noisy.repeating(noisy.noise)]
     plain, once, twice = await run_each(trial.gym, tried)
@@ -118,7 +119,9 @@ async def _unexplained(trial: Trial, noisy: Trajectory, mask: frozenset[Place]) 
     named = {abs(value) for value in values if is_number(value)} - {1}
 
     def is_explained(one: Difference) -> bool:
-        if one.step == VERIFY or one.of_time or may_tell_of_refusal(one.actual):
+        if one.step == VERIFY or one.of_time or any(each.steps[int(one.place[0])].is_refused for each in (plain, once)):
+            return True
+        if one.actual is not ABSENT and may_tell_of_refusal(one.actual):
             return True
         if not (is_number(one.expected) and is_number(one.actual)):
             return False
