@@ -234,7 +234,7 @@ def known_disturbed(knowledge: Knowledge) -> list[Schedule]:
     late = [each for one in writing for each in _once_all_is_done(knowledge, one)]
     return [
         *found,
-        *(Schedule((trajectory,)) for trajectory in (*spoilt, *untimely, *late, *strange, *damaged, *mixed)),
+        *(Schedule((trajectory,)) for trajectory in (*spoilt, *untimely, *strange, *damaged, *mixed, *late)),
     ]
 
 
