@@ -78,8 +78,8 @@ def test_letters_and_folders_that_crash_a_tool_are_told(careless: str) -> None:
         ("write_file", {"name": "b.txt", "text": "two"}, {"files": 2}),
         ("rename_file", {"source": "a.txt", "target": "c.txt"}, {"files": 2}),
     ]
-    checks = ("calls-valid", "calls-invalid")
+    checks = {"calls-valid", "calls-invalid"}
     findings = judge(server, recorded_in_each(rows_of(server), *calls), checks=checks)
-    told = {"": set(), "letters": {"calls-valid"}, "folders": {"calls-invalid"}}
+    told = {"": set(), "letters": checks, "folders": {"calls-invalid"}}
     assert telling(findings) >= told[careless]
     assert careless or not telling(findings)

@@ -289,7 +289,9 @@ def _are_equal(replies: Sequence[Reply]) -> bool:
     deep=True,
 )
 async def calls_invalid(trial: Trial, schedule: Schedule) -> None:
-    """Puts a call with one fault, such as a number far out of its bounds, or with hostile values, such as the day 9999-99-99, into a trajectory; it must not cause a 5xx.
+    """Puts a call into a trajectory: with one fault, such as a number far out of its bounds, or with hostile values.
+
+    Such values are the day 9999-99-99 and letters beyond ASCII. The call must not cause a 5xx.
 
     Any other answer is fine, since tools may be lenient, if it sets the session's cookie again, as the replies to other
     calls do. A 5xx that is due to a lone surrogate alone does not count,

@@ -41,8 +41,8 @@ async def calls_error_harmless(trial: Trial, _: object) -> None:
 
     It is a violation if the refusal plainly names an error, as `{"error": ...}` or `Error: ...` does, and a later reply
     that is no refusal differs by more than a count of refused calls, a fee, a log of them, the passing of turns, or a word
-    that something was refused explains. The reward alone does not count. Calls are left out whose arguments have texts of several words,
-    such as programs, which may fail when half is done, and those without arguments, such as a test run.
+    that something was refused explains. The reward alone does not count. Calls are left out whose arguments have texts of
+    several words, such as programs, which may fail when half is done, and those without arguments, such as a test run.
 
     Our inference: what an error names did not happen.
     """

@@ -425,12 +425,16 @@ def _variants(
 def with_each_tool_invalid(knowledge: Knowledge) -> list[Schedule]:
     """What `known_disturbed` makes, and one session with a call of each tool without arguments.
 
-    And calls with numbers far beyond what their schemas allow, between two whole ones, or with one value of another type.
+    Then known calls made again with letters beyond ASCII, and calls with numbers far beyond what their schemas allow,
+    between two whole ones, or with one value of another type.
     """
     found = known_disturbed(knowledge)
     for plain in known(knowledge)[:1]:
         bare = (Call(tool.name, {}) for tool in reversed(plain.row.tools))
         found.append(Schedule((plain.with_noise(len(plain.calls) // 2, *bare),)))
+    for plain in known(knowledge)[:_KNOWN]:
+        foreign = [call for call in with_letters_beyond_ascii(plain).calls if call not in plain.calls]
+        found += [Schedule((plain.with_noise(len(plain.calls), *foreign),))] if foreign else []
     seen = set[tuple[str, str]]()
     wrong = (each for one in known(knowledge) for each in _with_one_wrong(one, seen))
     return [*found, *(Schedule((each,)) for each in islice(wrong, _STRANGE_CALLS))]

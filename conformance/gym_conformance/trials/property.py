@@ -128,8 +128,7 @@ class _Examples:
         if failure := await attempts.first(self.first(knowledge), size):
             return failure, 0
         opening = attempts.tried
-        if not self.deep:  # where earlier searches have met the same, ten must be drawn all the same
-            attempts.novelty.quiet = 0
+        attempts.novelty.quiet = 0  # whatever the first examples and earlier searches have met, some must be drawn
         quiet = -(-search.profile.quiet * (_DEEP if self.deep else 1) // self.weight)
 
         def enough() -> bool:
