@@ -20,5 +20,11 @@ def test_texts_that_may_be_parsed_are_cut_off_one_of_each_form() -> None:
     assert not any("C2" in form or "pen" in form for form in forms)
 
 
+def test_a_command_is_cut_off_after_its_first_word() -> None:
+    forms = damaged(Trajectory(ROW, (Call("act", {"command": "take the lamp"}), Call("act", {"command": "wait"}))))
+    assert "take" in forms
+    assert "wait" not in forms
+
+
 def test_there_are_always_some() -> None:
     assert damaged(Trajectory(Row({"responses_create_params": {"input": []}}, ROW.source), ()))

@@ -44,6 +44,17 @@ def in_enum(*values: str) -> Any:
     return in_each("add_stock", lambda tool: tool["parameters"]["properties"]["category"].update(enum=list(values)))
 
 
+def _in_one_more(name: str, properties: Json, *required: str) -> Callable[[Json], object]:
+    """Declare one more tool, in the first row only."""
+    parameters = {"type": "object", "properties": properties, "required": [*required]}
+    tools = [{"type": "function", "name": name, "description": "Find them.", "parameters": parameters}]
+
+    def declare_once(row: Json) -> None:
+        row["responses_create_params"]["tools"] += [tools.pop()] if tools else []
+
+    return declare_once
+
+
 def of_any_length(**more: Any) -> Any:
     """Rows that do not say how long an item's name is, or say what is given; the server refuses an empty one."""
 
@@ -261,6 +272,103 @@ class TakesZeroForNone(WantsMeaning):
         return await super()._label(request)
 
 
+#: The one call whose answer is held.
+HELD = {"kinds": ["bakery"], "open": True}
+
+
+class HoldsRecords(WithoutDocument):
+    """A server without a schema that holds the answer to one call of a tool, and no data for any other."""
+
+    def __init__(self, *, strict: bool) -> None:
+        super().__init__()
+        self.strict = strict
+        self.handlers["POST", "/find_shops"] = self._find
+
+    async def _find(self, request: HttpRequest) -> HttpReply:
+        with suppress(ValueError, AttributeError):
+            body = json.loads(request.body)
+            if self.strict and not isinstance(body.get("kinds"), list):
+                return HttpReply.json({"error": "kinds must be a list"})
+            if self.strict and not isinstance(body.get("open", True), bool):
+                return HttpReply.json({"error": "open must be true or false"})
+            return HttpReply.json({"shops": 2} if body == HELD else {"status": "no data"})
+        return HttpReply.json({"error": "the arguments must be an object"})
+
+
+def _found() -> Dataset:
+    """A row that declares the tool, with a rollout in which the shops are found, and one that does not."""
+    kinds = {"type": "array", "items": {"type": "string"}}
+    found = dataset(_in_one_more("find_shops", {"kinds": kinds, "open": {"type": "boolean"}}, "kinds"))
+    played = rollout_of(found.rows[0], ("find_shops", HELD, '{"shops": 2}'), said="Two.")
+    return replace(found, rollouts=(*found.rollouts, played))
+
+
+class ListsLabels(WithoutDocument):
+    """A server without a schema that lists so many labels of a place at most, of one place alone."""
+
+    def __init__(self, *, most: int) -> None:
+        super().__init__()
+        self.most = most
+        self.handlers["POST", "/list_labels"] = self._list
+
+    async def _list(self, request: HttpRequest) -> HttpReply:
+        with suppress(ValueError, AttributeError):
+            body = json.loads(request.body)
+            limit = body.get("limit", 1)
+            if not isinstance(limit, int) or not 1 <= limit <= self.most:
+                return HttpReply.json({"error": "limit must be from 1 to 100"})
+            return HttpReply.json({"labels": limit} if body.get("place") == "van" else {"error": "no such place"})
+        return HttpReply.json({"error": "the arguments must be an object"})
+
+
+def _listed() -> Dataset:
+    """Rows with a rollout that asks for a place that is not there, and then for the one that is."""
+    limit = {"type": "integer", "minimum": 1, "maximum": 100}
+    found = dataset(_in_one_more("list_labels", {"place": {"type": "string"}, "limit": limit}, "place"))
+    asked: list[tuple[str, Json]] = [("attic", {"error": "no such place"}), ("van", {"labels": 5})]
+    turns = [("list_labels", {"place": place, "limit": 5}, answer) for place, answer in asked]
+    return replace(found, rollouts=(*found.rollouts, rollout_of(found.rows[0], *turns, said="Five.")))
+
+
+class BringsItsTools(WithoutDocument):
+    """A server without a schema whose rows bring their own definition of a tool, which it holds them to if it is `strict`."""
+
+    def __init__(self, *, strict: bool) -> None:
+        super().__init__()
+        self.strict = strict
+        self.known: dict[str, list[str]] = {}
+        self.handlers["POST", "/find_shops"] = self._find
+
+    async def seed(self, session_id: str, row: Json) -> Json:
+        tools = row["responses_create_params"]["tools"]
+        found = [tool["parameters"]["properties"] for tool in tools if tool["name"] == "find_shops"]
+        self.known[session_id] = [name for each in found for name in each]
+        return await super().seed(session_id, row)
+
+    async def _find(self, request: HttpRequest) -> HttpReply:
+        with suppress(ValueError, AttributeError):
+            unknown = json.loads(request.body).keys() - set(self.known.get(request.session_id, ()))
+            if self.strict and unknown:
+                return HttpReply.json({"error": f"unknown argument {min(unknown)}"})
+            return HttpReply.json({"shops": 2})
+        return HttpReply.json({"error": "the arguments must be an object"})
+
+
+def _each_its_own() -> Dataset:
+    """Two rows that declare one tool with other arguments, each with a rollout that calls it."""
+    given = [{"kind": {"type": "string"}}, {"street": {"type": "string"}}]
+    left = [*given]
+
+    def declare(row: Json) -> None:
+        properties = left.pop(0)
+        _in_one_more("find_shops", properties, *properties)(row)
+
+    found = dataset(declare)
+    turns = [("find_shops", dict.fromkeys(properties, "Mill"), '{"shops": 2}') for properties in given]
+    played = [rollout_of(row, turn, said="Two.") for row, turn in zip(found.rows, turns, strict=True)]
+    return replace(found, rollouts=(*found.rollouts, *played))
+
+
 class LooksUpMembers(WithoutDocument):
     """A server without a schema whose rows hold no books: of these it says what it says of anything else."""
 
@@ -375,6 +483,10 @@ TWINS: tuple[Twin, ...] = (
     twin("values that mean nothing are refused", "", WantsMeaning, data=dataset(_declare_label), tempts="drift tool"),
     twin("an empty name that is refused", "", ReferenceServer, data=of_any_length(maxLength=40), tempts="drift tool"),
     twin("an empty name that is offered", "drift-argument-refused", ReferenceServer, data=of_any_length(minLength=0)),
+    twin("no data for what is left out", "", partial(HoldsRecords, strict=True), data=_found(), tempts="drift tool"),
+    twin("no data, whatever is asked", "", partial(HoldsRecords, strict=False), data=_found(), tempts="drift tool"),
+    twin("a limit as rows say", "", partial(ListsLabels, most=100), data=_listed(), tempts="drift tool"),
+    twin("a limit below the rows'", "drift-argument-refused", partial(ListsLabels, most=50), data=_listed()),
     twin("a zero that is taken for none", "drift-argument-refused", TakesZeroForNone, data=dataset(_declare_label)),
     twin("a catch-all that does not know a tool", "tool-routed", CatchAll, data=declare("get_weather")),
     twin(
@@ -396,6 +508,19 @@ TWINS: tuple[Twin, ...] = (
         "drift-rows-disagree",
         ReferenceServer,
         data=_in_one("list_stock", lambda tool: tool.update(strict=False)),
+    ),
+    twin(
+        "rows that bring their own tools",
+        "",
+        partial(BringsItsTools, strict=True),
+        data=_each_its_own(),
+        tempts="drift",
+    ),
+    twin(
+        "rows that disagree, and a server that takes all",
+        "drift-rows-disagree",
+        partial(BringsItsTools, strict=False),
+        data=_each_its_own(),
     ),
     twin(
         "a default that its own schema refuses",

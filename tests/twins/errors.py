@@ -21,6 +21,9 @@ class Till:
     over: bool = False
 
 
+#: How the claims of the recorded rollouts are settled.
+_SETTLED = {"C1": "paid", "C2": "denied"}
+
 #: What a payment that cannot be made does to the till.
 Refusing = Callable[[Till, int], None]
 
@@ -76,6 +79,46 @@ def tills(refusing: Refusing) -> ResourcesServer:
     return ResourcesServer("till", tools=[pay, show], verify=lambda: 0.0, state=Till)
 
 
+def claims(*, acting: bool) -> ResourcesServer:
+    """Claims that are paid or denied, once; a claim that is paid is denied after all where the tool is `acting` first."""
+
+    def open_claims() -> dict[str, str]:
+        return dict.fromkeys(("C1", "C2"), "open")
+
+    def settle(state: dict[str, str], claim: str, outcome: str) -> dict[str, Any]:
+        if claim not in state:
+            return {"error": f"no claim {claim}"}
+        before = state[claim]
+        if before == "open" or (acting and outcome == "denied"):
+            state[claim] = outcome
+        return {"claim": claim, "status": outcome} if before == "open" else {"error": f"{claim} is {before} already"}
+
+    def pay_claim(state: dict[str, str], claim: str) -> dict[str, Any]:
+        """Pay a claim."""
+        return settle(state, claim, "paid")
+
+    def deny_claim(state: dict[str, str], claim: str) -> dict[str, Any]:
+        """Deny a claim."""
+        return settle(state, claim, "denied")
+
+    def show_claim(state: dict[str, str], claim: str) -> dict[str, Any]:
+        """Show a claim."""
+        return {"claim": claim, "status": state[claim]} if claim in state else {"error": f"no claim {claim}"}
+
+    tools = [pay_claim, deny_claim, show_claim]
+    return ResourcesServer("claims", tools=tools, verify=lambda: 0.0, state=open_claims)
+
+
+def settled() -> Dataset:
+    """One claim is paid and the other one denied."""
+    turns = [
+        ("pay_claim", {"claim": "C1"}, {"claim": "C1", "status": "paid"}),
+        ("deny_claim", {"claim": "C2"}, {"claim": "C2", "status": "denied"}),
+        *(("show_claim", {"claim": claim}, {"claim": claim, "status": status}) for claim, status in _SETTLED.items()),
+    ]
+    return recorded_in_each(rows_of(claims(acting=False)), *turns)
+
+
 def paid() -> Dataset:
     turns = [("pay", {"to": "ann", "amount": 5}, {"output": "paid ann 5"}), ("show", {}, {"money": 95})]
     return recorded_in_each(rows_of(tills(nothing)), *turns)
@@ -88,5 +131,7 @@ TWINS: tuple[Twin, ...] = (
     twin("errors cost a fee", "", lambda: tills(costs_a_fee), data=paid(), tempts="calls"),
     twin("an error ends the episode", "", lambda: tills(ends), data=paid(), tempts="calls"),
     twin("the last error is shown", "", lambda: tills(keeps_its_words), data=paid(), tempts="calls"),
+    twin("what is settled is not settled again", "", lambda: claims(acting=False), data=settled(), tempts="calls"),
+    twin("what was paid is denied", "calls-error-harmless", lambda: claims(acting=True), data=settled()),
     twin("errors are written down", "", lambda: tills(writes_it_down), data=paid(), tempts="calls"),
 )

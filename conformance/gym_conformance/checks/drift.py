@@ -24,6 +24,8 @@ from gym_conformance.probes.ignored import is_ignored
 from gym_conformance.probes.live_answer import Live, LiveAnswer
 from gym_conformance.probes.refused import is_refused
 from gym_conformance.probes.refused_values import refused_value
+from gym_conformance.probes.rows_own import keeps_to_rows
+from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import sessions_with
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trials.check import Subjects, check
@@ -286,11 +288,15 @@ async def drift_rows_disagree(trial: Trial, subject: Any) -> None:
     """Compares the definitions of each tool across all rows of all files: schemas, `strict`, and nested or flat form.
 
     Descriptions alone belong to `drift-description`. The members of an enum and the bounds of a number, a list or a text
-    may depend on the row: only the members' types are compared, and which bounds there are. Sends nothing. On a server
-    that executes no tools, such as one that grades calls, each row may bring its own tools.
+    may depend on the row: only the members' types are compared, and which bounds there are. On a server that executes no
+    tools, such as one that grades calls, each row may bring its own tools. So it may if the server holds each row to its
+    own definition: it takes rows' recorded calls, and refuses each in a row whose definition forbids it.
 
     Our inference: one route serves them all.
     """
+    if isinstance(subject, Drift) and await keeps_to_rows(trial.gym, Channel(trial.gym.endpoint), subject.tool):
+        trial.note = f"{subject.message}; the server holds each row to its own definition"
+        return
     hint = "The dataset mixes rows of two versions; regenerate the older ones."
     _expect_none(trial, subject, "one definition of {tool}", hint)
 

@@ -24,7 +24,7 @@ from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE, SERVED_TOOLS, 
 from gym_conformance.trials.property import knowledge_of
 from gym_conformance.trials.solo import Solo
 from gym_conformance.trials.trial import Trial
-from gym_schemas import ABSENT, scalars
+from gym_schemas import ABSENT, name_of, scalars
 
 #: Trajectories that are looked at: each takes dozens of sessions.
 _LOOKED_AT = 4
@@ -111,17 +111,21 @@ async def _unexplained(trial: Trial, noisy: Trajectory, mask: frozenset[Place]) 
     """A reply that differs by more than a count, a fee, or a word of what was refused.
 
     A count or a fee moves a number on by as much again with twice as many, and not by what the calls name. Where a later
-    call is refused as well, the episode may be over.
+    call is refused as well, the episode may be over. `denied` tells of no refusal where things are denied without one.
     """
     tried = [noisy.without_noise(), noisy, noisy.repeating(noisy.noise)]
     plain, once, twice = await run_each(trial.gym, tried)
     values = (value for call in _noise(noisy) for value, _ in scalars(resolve(call.arguments, [])))
     named = {abs(value) for value in values if is_number(value)} - {1}
+    usual = {
+        (name_of(way), value) for step in plain.calls for value, way in scalars(step.body) if isinstance(value, str)
+    }
 
     def is_explained(one: Difference) -> bool:
         if one.step == VERIFY or one.of_time or any(each.steps[int(one.place[0])].is_refused for each in (plain, once)):
             return True
-        if one.actual is not ABSENT and may_tell_of_refusal(one.actual):
+        is_usual = isinstance(one.actual, str) and (name_of(one.place), one.actual) in usual
+        if one.actual is not ABSENT and not is_usual and may_tell_of_refusal(one.actual):
             return True
         if not (is_number(one.expected) and is_number(one.actual)):
             return False

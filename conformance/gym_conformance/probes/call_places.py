@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from itertools import islice
 from typing import Any
 
@@ -11,6 +12,7 @@ from gym_conformance.gym_under_test import Gym
 from gym_conformance.probes.asking import opened
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Reply, reply_of
+from gym_conformance.session.refusals import says_no
 from gym_conformance.trajectories.followed import followed, parsed
 from gym_conformance.trajectories.trajectory import Trajectory, resolve
 from gym_schemas import same, scalars
@@ -35,6 +37,12 @@ class Place:
     recorded: str = ""
     output: Any = None
 
+    @property
+    def was_refused(self) -> bool:
+        """Whether the recorded result may be a refusal: what is varied there is refused whatever it is."""
+        text = self.output if isinstance(self.output, str) else ""
+        return says_no(Reply(HTTPStatus.OK, (), text.encode(errors="replace"), 0.0))
+
     async def ask(self, arguments: Any, row: Row | None = None) -> tuple[Any, Reply]:
         """Make the call in its own session; returns the arguments as sent, and the reply.
 
@@ -55,9 +63,9 @@ class Place:
 
 
 def recorded_places(gym: Gym, channel: Channel, tool: str, returned: str = "") -> list[Place]:
-    """Recorded calls of the tool, the earliest first, without duplicates; each that gives other arguments before the rest.
+    """Recorded calls of the tool, without duplicates; each that gives other arguments before the rest.
 
-    If `returned` names an argument, the first call of a rollout whose value for it occurred in an earlier output, as a cursor does.
+    Those come first that were taken then, and of these the earliest. If `returned` names an argument, the first call of a rollout whose value for it occurred in an earlier output, as a cursor does.
     """
     found: dict[str, Place] = {}
     for row, rollouts in gym.recorded.items():
@@ -72,8 +80,8 @@ def recorded_places(gym: Gym, channel: Channel, tool: str, returned: str = "") -
                 base, output = calls[at].arguments, played[at][1]
                 place = Place(gym, channel, tool, row, base, calls[:at], str(rollout), output)
                 found.setdefault(repr(played[at][0].arguments), place)
-    earliest = sorted(found.values(), key=lambda each: len(each.before))
-    return each_kind_first(lambda each: frozenset(each.base), earliest)[:_PLACES]
+    ordered = sorted(found.values(), key=lambda each: (each.was_refused, len(each.before)))
+    return each_kind_first(lambda each: frozenset(each.base), ordered)[:_PLACES]
 
 
 def _was_returned(value: Any, before: Sequence[tuple[Call, Any]]) -> bool:

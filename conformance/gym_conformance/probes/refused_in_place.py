@@ -4,7 +4,6 @@ import json
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from http import HTTPStatus
 from itertools import islice
 from typing import Any, Final
 
@@ -34,8 +33,7 @@ async def refused_in_place(
     if not isinstance(place.output, str):
         return None
     call, reply = await place.ask(place.base)
-    then = Reply(HTTPStatus.OK, (), place.output.encode(errors="replace"), 0.0)
-    if not says_no(reply) or not meant.accepts(call) or (is_success(reply.status) and says_no(then)):
+    if not says_no(reply) or not meant.accepts(call) or (is_success(reply.status) and place.was_refused):
         return None
     wrongs = [each async for each in _surely_wrong(place, acceptance, call, nodes, told=told)]
     like = [wrong for wrong in wrongs if wrong.refused_like(reply)]

@@ -66,9 +66,10 @@ async def refused_value(
     if not places and smallest is not None:
         places.append(Place(gym, channel, definition.name, gym.row_for(definition), smallest.value))
     elsewhere = first_of_each(lambda place: place.row, places)
-    for name, node in nodes.items() if places and not told else ():
+    needed = document.root.get("required") or ()
+    for name in nodes if places and not told else ():
         given = [each for each in places if name in each.base and not is_linked(each.base[name])]
-        argument = Argument(places[0], elsewhere, name, node, given)
+        argument = Argument(places[0], elsewhere, name, nodes, given, needed=name in needed)
         found = await argument.refused() or await argument.in_another_form() or await refused_within(argument)
         if found is not None:
             return found

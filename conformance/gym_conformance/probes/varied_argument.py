@@ -62,12 +62,25 @@ def _kind(value: Any) -> str:
 
 
 class Argument:
-    """One argument of the call, the known calls that are `given` it, and the replies to wrong and to allowed values of it."""
+    """One argument of the call, and the replies to wrong and to allowed values of it.
+
+    `nodes` has the schemas of all arguments, `given` the known calls that are given this one; only one that the schema
+    `needs` is missing where it is left out.
+    """
 
     def __init__(
-        self, place: Place, elsewhere: Mapping[Row, Place], name: str, node: Schema, given: Sequence[Place]
+        self,
+        place: Place,
+        elsewhere: Mapping[Row, Place],
+        name: str,
+        nodes: Mapping[str, Schema],
+        given: Sequence[Place],
+        *,
+        needed: bool,
     ) -> None:
-        self.place, self.elsewhere, self.name, self.node, self.given = place, elsewhere, name, node, given
+        self.place, self.elsewhere, self.name, self.given, self.needed = place, elsewhere, name, given, needed
+        self.node = node = nodes[name]
+        self.others = {other: schema for other, schema in nodes.items() if other != name}
         self.closed = isinstance(node, dict) and ("enum" in node or "const" in node or node.get("type") == "boolean")
         self.wrong: list[tuple[Any, Reply]] = []
         self.taken: list[tuple[Any, Reply]] = []
@@ -95,7 +108,7 @@ class Argument:
             others = [other for other, *_ in refused if _kind(other) == _kind(value) and other]
             if not self._is_meant(value, others) or await self._is_no_such(value) or await self._depends(value):
                 continue
-            if await self._is_the_rows(value):
+            if await self._is_the_rows(value) or await self._is_said_of_others(value, reply, shown[0]):
                 continue
             if await self._everywhere(value):
                 other, answered = shown
@@ -133,7 +146,7 @@ class Argument:
                 self.wrong.append((value, reply))
             elif is_success(reply.status):
                 self.taken.append((sent, reply))
-        if any(acceptance.accepts(value) for value in _FALSE):
+        if self.needed and any(acceptance.accepts(value) for value in _FALSE):
             reply = (await self._ask_without())[1]
             if says_no(reply):
                 self.missing = reply
@@ -280,6 +293,18 @@ class Argument:
                     return True
         return False
 
+    async def _is_said_of_others(self, value: Any, reply: Reply, taken: Any) -> bool:
+        """Whether a 2xx says the same where another argument of the call that is `taken` has another allowed value.
+
+        So does a tool that looks calls up among those that it holds: its answer is not about this argument.
+        """
+        for name, node in self.others.items() if is_success(reply.status) and isinstance(taken, dict) else ():
+            for other in islice(map(whole, boundary_values(node)), FIXES) if name in taken else ():
+                said = (await self.place.ask({**taken, name: other}))[1]
+                if other != taken[name] and alike(Answer(reply, (value,)), Answer(said, (other,))):
+                    return True
+        return False
+
     async def _everywhere(self, value: Any) -> bool:
         """Whether other rows refuse the value in the same way: in a single row it may just not exist."""
         place = self.place
@@ -347,7 +372,9 @@ async def refused_within(argument: "Argument", levels: int = _LEVELS) -> Refused
     node = _not_null(document, argument.node)
     listed = isinstance(node, dict) and "items" in node
     node = _not_null(document, node["items"]) if listed else node
-    inside = properties_of(node) or ({_ITEM: node} if listed else {})
+    parts = properties_of(node) or ({_ITEM: node} if listed else {})
+    inside = {name: document.alone(document.resolve(each)) for name, each in parts.items()}
+    needed = node.get("required", ()) if isinstance(node, dict) else ()
 
     def within(place: Place) -> _Within:
         own = {each.name: getattr(place, each.name) for each in fields(Place) if each.name != "base"}
@@ -357,9 +384,9 @@ async def refused_within(argument: "Argument", levels: int = _LEVELS) -> Refused
 
     place = within(argument.place)
     elsewhere = {row: within(place) for row, place in argument.elsewhere.items()}
-    for name, each in inside.items() if levels else ():
+    for name in inside if levels else ():
         given = [one for one in map(within, argument.given) if name in one.base and not is_linked(one.base[name])]
-        inner = Argument(place, elsewhere, name, document.alone(document.resolve(each)), given)
+        inner = Argument(place, elsewhere, name, inside, given, needed=name in needed)
         said = inner.node if isinstance(inner.node, dict) else {}
         speaks = inner.closed or said.get("type") in ("integer", "number") or not _SPEAK.isdisjoint(said)
         found = (await inner.refused() if speaks else None) or await refused_within(inner, levels - 1)

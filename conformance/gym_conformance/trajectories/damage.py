@@ -24,7 +24,7 @@ _UNFINISHED: Final = ("=(", '{"a": [', "SELECT '", "(1 +", "[a", "\\frac{1")
 _INHERITED: Final = "constructor"
 
 #: How many texts are damaged, how long they may be, and how many damaged forms are made in all.
-_TEXTS, _LONG, _FORMS = 3, 200, 13
+_TEXTS, _LONG, _FORMS = 3, 200, 16
 
 #: Cuts of an answer: after each of its last tokens, and further ones spread over it.
 _LAST, _SPREAD = 40, 8
@@ -51,13 +51,17 @@ _LETTERS: Final = re.compile(r"[A-Za-z]+|\d+")
 def damaged(trajectory: Trajectory) -> list[str]:
     """Damaged texts of the row and calls: cut off, or with an extra sign, varied forms first; then parser breakers.
 
-    Where there are texts that may be parsed, the first of these has more brackets than a parser can hold.
+    Where there are texts that may be parsed, the first of these has more brackets than a parser can hold. Of a call's text
+    of several words, as commands are, there is the first word alone.
     """
-    texts = [*_texts([call.arguments for call in trajectory.calls]), *_texts(own(trajectory.row))]
+    said = [*_texts([call.arguments for call in trajectory.calls])]
+    texts = [*said, *_texts(own(trajectory.row))]
     short = (text for text in texts if _STRUCTURE.search(text) and len(text) <= _LONG)
     chosen = list(first_of_each(lambda text: _LETTERS.sub("a", text), short).values())[:_TEXTS]
     forms = [form for text in chosen for form in (text[:-1], text[: len(text) // 2], f"{text}(")]
     deep = [_DEEP] if chosen else []
+    bare = dict.fromkeys(text.split()[0] for text in said if len(text) <= _LONG and len(text.split()) > 1)
+    forms += islice(bare, _TEXTS)
     return list(dict.fromkeys(form for form in (*deep, *forms, _INHERITED, *_UNFINISHED) if form.strip()))[:_FORMS]
 
 
