@@ -330,6 +330,33 @@ def _listed() -> Dataset:
     return replace(found, rollouts=(*found.rollouts, rollout_of(found.rows[0], *turns, said="Five.")))
 
 
+class TakesFewer(WithoutDocument):
+    """A server without a schema that takes so many labels at once."""
+
+    def __init__(self, *, most: int) -> None:
+        super().__init__()
+        self.most = most
+        self.handlers["POST", "/put_labels"] = self._put
+
+    async def _put(self, request: HttpRequest) -> HttpReply:
+        with suppress(ValueError, AttributeError):
+            labels = json.loads(request.body).get("labels")
+            if not isinstance(labels, list):
+                return HttpReply.json({"error": "labels must be a list"}, 422)
+            if len(labels) > self.most:
+                return HttpReply.json({"error": f"labels: {labels} is too long"}, 422)
+            return HttpReply.json({"labels": len(labels)})
+        return HttpReply.json({"error": "the arguments must be an object"}, 422)
+
+
+def _put_before() -> Dataset:
+    """Rows with a rollout in which two labels are put at once."""
+    labels = {"type": "array", "items": {"type": "string"}, "maxItems": 4, "uniqueItems": True}
+    found = dataset(_in_one_more("put_labels", {"labels": labels}, "labels"))
+    played = rollout_of(found.rows[0], ("put_labels", {"labels": ["new", "red"]}, {"labels": 2}), said="Two.")
+    return replace(found, rollouts=(*found.rollouts, played))
+
+
 class BringsItsTools(WithoutDocument):
     """A server without a schema whose rows bring their own definition of a tool, which it holds them to if it is `strict`."""
 
@@ -485,6 +512,13 @@ TWINS: tuple[Twin, ...] = (
     twin("an empty name that is offered", "drift-argument-refused", ReferenceServer, data=of_any_length(minLength=0)),
     twin("no data for what is left out", "", partial(HoldsRecords, strict=True), data=_found(), tempts="drift tool"),
     twin("no data, whatever is asked", "", partial(HoldsRecords, strict=False), data=_found(), tempts="drift tool"),
+    twin("as many as were recorded", "", partial(TakesFewer, most=4), data=_put_before(), tempts="drift tool"),
+    twin(
+        "fewer than were recorded",
+        "drift-argument-refused repeat-recorded",
+        partial(TakesFewer, most=1),
+        data=_put_before(),
+    ),
     twin("a limit as rows say", "", partial(ListsLabels, most=100), data=_listed(), tempts="drift tool"),
     twin("a limit below the rows'", "drift-argument-refused", partial(ListsLabels, most=50), data=_listed()),
     twin("a zero that is taken for none", "drift-argument-refused", TakesZeroForNone, data=dataset(_declare_label)),

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any, Final
 
 from gym_conformance.contract.statuses import is_success
+from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.drift.compare import UNNAMED
 from gym_conformance.drift.wording import short
 from gym_conformance.probes.call_places import Place
@@ -21,6 +22,9 @@ from gym_schemas import Acceptance, Schema, Way, boundary_values, mapped, name_o
 
 #: The most conclusive ones for a recorded call, with a number far out of bounds.
 _WRONG_IN_PLACE: Final[tuple[Any, ...]] = (*STRANGE_VALUES[:2], -987654321)
+
+#: Characters or items beyond which a limit is not tried.
+_LONG: Final = 1_000
 
 #: Seconds before each request of a call that may be refused for coming too early: after a seed that goes on after its reply.
 _PAUSE: Final = 0.2
@@ -132,11 +136,25 @@ def _parts(reply: Reply, name: str) -> list[Reply]:
     return [Reply(reply.status, (), json.dumps(part).encode(), 0.0) for part in below(reply.said)]
 
 
+def _beyond(node: Schema | None, value: Any) -> Iterator[Any]:
+    """The value as a number just beyond its bounds, or as a longer text or list than its schema allows."""
+    said = node if isinstance(node, dict) else {}
+    if is_number(value):
+        yield from (
+            said[bound] + step for bound, step in (("maximum", 1), ("minimum", -1)) if is_number(said.get(bound))
+        )
+    elif isinstance(value, str) and value and isinstance(most := said.get("maxLength"), int) and most < _LONG:
+        yield (value * (most + 1))[: most + 1]
+    elif isinstance(value, list) and value and isinstance(most := said.get("maxItems"), int) and most < _LONG:
+        more = (f"{value[0]} {number}" if isinstance(value[0], str) else value[0] for number in range(most))
+        yield [*value, *more][: most + 1]
+
+
 async def _surely_wrong(
     place: Place, acceptance: Acceptance, call: Mapping[str, Any], nodes: Mapping[str, Schema], *, told: bool
 ) -> AsyncIterator[_Wrong]:
     for name in call:
-        for strange in _WRONG_IN_PLACE:
+        for strange in (*_WRONG_IN_PLACE, *_beyond(nodes.get(name), call[name])):
             if name in nodes and not Acceptance(nodes[name]).accepts(strange):
                 wrong = {**call, name: strange}
                 yield _Wrong(name, wrong, (await place.ask(wrong))[1], (call[name],), (strange,))
