@@ -15,7 +15,7 @@ from gym_mocks.reference import ReferenceServer
 from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
 from tests.twins.innocent import CatchAll, OrdersAnswers, WithoutDocument
 from tests.twins.tools import declare
-from tests.twins.twin import Json, Twin, dataset, rollout_of, twin, unrecorded
+from tests.twins.twin import Json, Turn, Twin, dataset, rollout_of, twin, unrecorded
 
 
 def _tool(row: Json, name: str) -> Json:
@@ -357,6 +357,29 @@ def _put_before() -> Dataset:
     return replace(found, rollouts=(*found.rollouts, played))
 
 
+class ListsNoMore(WithoutDocument):
+    """A server without a schema that lists nothing today, and takes no cursor but one that it has returned."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.handlers["POST", "/list_parts"] = self._list
+
+    async def _list(self, request: HttpRequest) -> HttpReply:
+        with suppress(ValueError, AttributeError):
+            if json.loads(request.body).get("cursor") is None:
+                return HttpReply.json({"error": "closed for stock-taking"}, 409)
+            return HttpReply.json({"error": "cursor: take it from the reply before"}, 400)
+        return HttpReply.json({"error": "the arguments must be an object"}, 400)
+
+
+def _paged() -> Dataset:
+    """Rows with a rollout that goes on to a second page."""
+    found = dataset(_in_one_more("list_parts", {"cursor": {"type": "string"}}))
+    first: Turn = ("list_parts", {}, {"parts": ["nut"], "cursor": "c-71f0"})
+    turns = [first, ("list_parts", {"cursor": "c-71f0"}, {"parts": ["bolt"]})]
+    return replace(found, rollouts=(*found.rollouts, rollout_of(found.rows[0], *turns, said="Two.")))
+
+
 class BringsItsTools(WithoutDocument):
     """A server without a schema whose rows bring their own definition of a tool, which it holds them to if it is `strict`."""
 
@@ -519,6 +542,7 @@ TWINS: tuple[Twin, ...] = (
         partial(TakesFewer, most=1),
         data=_put_before(),
     ),
+    twin("a cursor that is not returned", "repeat-recorded", ListsNoMore, data=_paged(), tempts="drift"),
     twin("a limit as rows say", "", partial(ListsLabels, most=100), data=_listed(), tempts="drift tool"),
     twin("a limit below the rows'", "drift-argument-refused", partial(ListsLabels, most=50), data=_listed()),
     twin("a zero that is taken for none", "drift-argument-refused", TakesZeroForNone, data=dataset(_declare_label)),

@@ -7,14 +7,16 @@ from itertools import islice
 from typing import Any
 
 from gym_conformance.contract.dataset_rows import Call, Row
+from gym_conformance.contract.statuses import is_error
 from gym_conformance.grouping import each_kind_first
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.probes.asking import opened
 from gym_conformance.session.channel import Channel
+from gym_conformance.session.contracts import Session
 from gym_conformance.session.exchange import Reply, reply_of
-from gym_conformance.session.refusals import says_no
+from gym_conformance.session.refusals import says_error, says_no
 from gym_conformance.trajectories.followed import followed, parsed
-from gym_conformance.trajectories.trajectory import Trajectory, resolve
+from gym_conformance.trajectories.trajectory import Trajectory, passed, resolve
 from gym_schemas import same, scalars
 
 #: How many recorded calls are repeated, and how many calls may precede one.
@@ -50,12 +52,27 @@ class Place:
             NoSession: the server refuses the seed.
         """
         session = await opened(self.gym, self.channel, row or self.row)
-        replies: list[Any] = []
-        for call in self.before if row is None else ():
-            reply = reply_of(await session.call(Call(call.name, resolve(call.arguments, replies))))
-            replies.append(reply.said)
-        sent = resolve(arguments, replies)
+        replies = await self._prepare(session) if row is None else []
+        sent = resolve(arguments, [reply.said for reply in replies])
         return sent, reply_of(await session.call(Call(self.tool, sent)))
+
+    async def is_reached(self) -> bool:
+        """Whether the calls that return what the arguments refer to are taken, so that it is no old value that is sent.
+
+        Raises:
+            NoSession: the server refuses the seed.
+        """
+        replies = await self._prepare(await opened(self.gym, self.channel, self.row))
+        needed = [replies[call] for call, _ in passed(self.base)]
+        return not any(is_error(reply.status) or says_error(reply) for reply in needed)
+
+    async def _prepare(self, session: Session) -> list[Reply]:
+        """Make the calls before it."""
+        replies = list[Reply]()
+        for call in self.before:
+            arguments = resolve(call.arguments, [reply.said for reply in replies])
+            replies.append(reply_of(await session.call(Call(call.name, arguments))))
+        return replies
 
     async def ask_with(self, name: str, value: Any, row: Row | None = None) -> tuple[Any, Reply]:
         """The same with this value for one argument."""

@@ -39,6 +39,8 @@ async def refused_in_place(
     call, reply = await place.ask(place.base)
     if not says_no(reply) or not meant.accepts(call) or (is_success(reply.status) and place.was_refused):
         return None
+    if not await place.is_reached():
+        return None
     wrongs = [each async for each in _surely_wrong(place, acceptance, call, nodes, told=told)]
     like = [wrong for wrong in wrongs if wrong.refused_like(reply)]
     # a call refused for another reason, such as a day that has passed, is refused alike whatever else is wrong with it
