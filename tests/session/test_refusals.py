@@ -5,7 +5,7 @@ import json
 import pytest
 
 from gym_conformance.session.exchange import Reply
-from gym_conformance.session.refusals import may_tell_of_refusal, says_error, says_no
+from gym_conformance.session.refusals import grants, may_tell_of_refusal, says_error, says_no, says_yes
 
 
 def of(text: str) -> Reply:
@@ -46,3 +46,14 @@ def test_a_refusal_may_be_in_another_language(text: str) -> None:
 @pytest.mark.parametrize("text", ["Gern! Das Buch gehört Ihnen.", "你拿起了灯。", "Voilà : deux billets."])
 def test_other_words_of_these_languages_are_none(text: str) -> None:
     assert not says_no(of(text))
+
+
+def test_what_the_call_itself_said_refuses_nothing() -> None:
+    reply = of(json.dumps({"status": "cancelled", "reason": "no longer needed"}))
+    assert says_no(reply)
+    assert not grants(reply)
+    asked = {"order": "W1", "reason": "no longer needed"}
+    assert says_yes(reply, asked)
+    assert grants(reply, asked)
+    assert not grants(of("error: no such order W1"), {"order": "W1", "reason": "no"}), "a word of the server's own"
+    assert not grants(of("unknown"), {"letter": "u"}), "whole words alone"

@@ -16,7 +16,8 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.refusals import may_tell_of_refusal, names_error
 from gym_conformance.trajectories.execute import TrajectoryRun, beside, run, run_each
 from gym_conformance.trajectories.first import known_disturbed
-from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, values_at
+from gym_conformance.trajectories.outcome import Difference, Outcome, Place, StepOutcome, differences, values_at
+from gym_conformance.trajectories.renaming import arguments_of
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, resolve
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
@@ -48,7 +49,7 @@ async def calls_error_harmless(trial: Trial, _: object) -> None:
     """
     if trial.learned.after_errors is None:
         await _look(trial)
-    found = [one for one in trial.learned.after_errors or () if all(map(_is_brief, _noise(one)))]
+    found = [one for one in trial.learned.after_errors or () if _is_brief(one)]
     different = first_of_each(lambda one: frozenset(call.name for call in _noise(one)), found)
     looked_at = list(different.values())[:_LOOKED_AT]
     for noisy in looked_at:
@@ -73,23 +74,28 @@ def _noise(noisy: Trajectory) -> Iterable[Call]:
     return (noisy.calls[at] for at in sorted(noisy.noise))
 
 
-def _is_brief(call: Call) -> bool:
-    """Whether a call has arguments, and no text of several words."""
-    values = [value for value, _ in scalars(resolve(call.arguments, []))]
-    return bool(values) and not any(isinstance(value, str) and len(value.split()) > 1 for value in values)
+def _is_brief(noisy: Trajectory) -> bool:
+    """Whether the refused calls have arguments, and no text of several words but a member of an enum."""
+    refused = list(_noise(noisy))
+    texts = [value for _, value, schema in arguments_of(noisy.row, refused) if "enum" not in schema]
+    long = any(isinstance(value, str) and len(value.split()) > 1 for value in texts)
+    return all(call.arguments for call in refused) and not long
 
 
 async def _expect_as_without(trial: Trial, noisy: Trajectory) -> None:
     """Require that later replies are as they are without the calls that are answered with an error.
 
     Raises:
-        NotApplicable: their replies name no error, refused calls are counted, or nothing can be compared.
+        NotApplicable: no reply names an error, refused calls are counted, or nothing can be compared.
         Violation: they are not, chance excluded.
     """
     disturbed = TrajectoryRun(trial.gym, Channel(trial.gym.endpoint), noisy)
     await disturbed.finish()
-    if not all(step.source is not None and names_error(step.source) for step in disturbed.refusals):
-        raise NotApplicable("a reply names no error")
+    answers = dict(zip(sorted(noisy.noise), disturbed.refusals, strict=True))
+    named = {at: step for at, step in answers.items() if step.source is not None and names_error(step.source)}
+    if not named:
+        raise NotApplicable("no reply names an error")
+    noisy = noisy.without(noisy.noise - named.keys())
     if await takes_turns(trial, noisy):
         raise NotApplicable("each call is a turn")
     await expect_uncounted(trial, noisy)
@@ -100,11 +106,26 @@ async def _expect_as_without(trial: Trial, noisy: Trajectory) -> None:
     trial.channel.exchanges.clear()
     solo = Solo(trial, noisy.without_noise())
     if await solo.beyond_chance(again) and (difference := await _unexplained(trial, noisy, solo.mask)):
+        difference, refused = await _by_one_alone(trial, noisy, solo.mask) or (difference, next(iter(named.values())))
         raise Violation(
-            f"{difference.answer}, as without the call that is answered {disturbed.refusals[0].body!r}",
+            f"{difference.answer}, as without the call that is answered {refused.body!r}",
             f"{difference.actual!r}",
             "The tool changes state before it has checked what it answers with an error.",
         )
+
+
+async def _by_one_alone(
+    trial: Trial, noisy: Trajectory, mask: frozenset[Place]
+) -> tuple[Difference, StepOutcome] | None:
+    """What one of several refused calls alone does, and its reply; the trial's record becomes that of its session."""
+    for number in sorted(noisy.noise) if len(noisy.noise) > 1 else ():
+        alone = noisy.without(noisy.noise - {number})
+        if difference := await _unexplained(trial, alone, mask):
+            trial.channel.exchanges.clear()
+            shown = TrajectoryRun(trial.gym, trial.channel, alone)
+            await shown.finish()
+            return difference, shown.refusals[0]
+    return None
 
 
 async def _unexplained(trial: Trial, noisy: Trajectory, mask: frozenset[Place]) -> Difference | None:

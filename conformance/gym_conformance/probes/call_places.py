@@ -43,7 +43,7 @@ class Place:
     def was_refused(self) -> bool:
         """Whether the recorded result may be a refusal: what is varied there is refused whatever it is."""
         text = self.output if isinstance(self.output, str) else ""
-        return says_no(Reply(HTTPStatus.OK, (), text.encode(errors="replace"), 0.0))
+        return says_no(Reply(HTTPStatus.OK, (), text.encode(errors="replace"), 0.0), self.base)
 
     async def ask(self, arguments: Any, row: Row | None = None) -> tuple[Any, Reply]:
         """Make the call in its own session; returns the arguments as sent, and the reply.

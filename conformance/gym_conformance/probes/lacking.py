@@ -26,7 +26,7 @@ async def lacks_unoffered(place: Place, acceptance: Acceptance, nodes: Mapping[s
     is refused first, this one is refused as any other.
     """
     call, reply = await place.ask(place.base)
-    found = await asked_for(place, acceptance, nodes, call, reply) if says_no(reply) else None
+    found = await asked_for(place, acceptance, nodes, call, reply) if says_no(reply, call) else None
     if found is None or found.argument in nodes:
         return None
     given, other = [(await place.ask_with(name, "a"))[1] for name in (found.argument, UNNAMED)]
@@ -45,7 +45,7 @@ async def lacks_optional(places: Sequence[Place], nodes: Mapping[str, Schema]) -
     """
     smallest, *known = places
     call, refusal = await smallest.ask(smallest.base)
-    said = set(_WORD.findall(refusal.text)) if says_no(refusal) else set[str]()
+    said = set(_WORD.findall(refusal.text)) if says_no(refusal, call) else set[str]()
     for name in nodes.keys() & said - smallest.base.keys():
         without = [
             replace(smallest, base={**smallest.base, other: value})
@@ -61,7 +61,7 @@ async def lacks_optional(places: Sequence[Place], nodes: Mapping[str, Schema]) -
         given_it = [replace(smallest, base={**smallest.base, name: value}) for value in values]
         for each in (*given_it, *(each for each in known if name in each.base)):
             sent, given = await each.ask(each.base)
-            if says_yes(given):
+            if says_yes(given, sent):
                 if any([(await each.ask(each.base))[1].text != refusal.text for each in without]):
                     break
                 return RefusedCall(name, call, refusal, f"{short(sent)} is accepted: status {given.status}", (given,))

@@ -71,7 +71,7 @@ async def _in_its_place(gym: Gym, channel: Channel, drift: Drift, known: Sequenc
     theirs = Acceptance(served.arguments)
     for place in known_places(gym, channel, drift.tool, known)[:_PLACES]:
         base, reply = await place.ask(place.base)
-        if not says_yes(reply) or not isinstance(base, dict):
+        if not says_yes(reply, base) or not isinstance(base, dict):
             continue
         changed = _taking(place.base, drift.witness.value, way)
         sent, refusal = await place.ask(changed)
@@ -101,7 +101,7 @@ async def _is_for_its_value(place: Place, drift: Drift, sent: dict[str, Any], re
     other = _taking(place.base, drift.counterpart.value, way) if drift.counterpart else place.base
     beside, reply = await place.ask(other)
     its = None if (its := _at(beside, way)) is ABSENT else its
-    if says_yes(reply):
+    if says_yes(reply, beside):
         return _names(refusal, drift.path) or _near(own, its, drift.served)
     same_words = alike(Answer(refusal, (own,)), Answer(reply, (its,)))
     return not same_words and _names(refusal, drift.path)

@@ -37,7 +37,7 @@ async def refused_in_place(
     if not isinstance(place.output, str):
         return None
     call, reply = await place.ask(place.base)
-    if not says_no(reply) or not meant.accepts(call) or (is_success(reply.status) and place.was_refused):
+    if not says_no(reply, call) or not meant.accepts(call) or (is_success(reply.status) and place.was_refused):
         return None
     if not await place.is_reached():
         return None
@@ -48,7 +48,7 @@ async def refused_in_place(
     found = next(telling, None) or await _wrong_within(place, acceptance, call, reply)
     if found:
         slowly = replace(place, channel=Channel(place.gym.endpoint, pause=_PAUSE))
-        if says_yes((await slowly.ask(place.base))[1]):
+        if says_yes((await slowly.ask(place.base))[1], call):
             return None  # it is refused in haste alone, whatever its arguments are
         was = f"recorded in {place.recorded} with the output {short(place.output)}"
         because = f"{was}; {short(found.call)}, which is surely wrong, is answered alike"
@@ -62,10 +62,10 @@ async def says_nothing(place: Place, places: Sequence[Place], name: str, nodes: 
     """Whether what is said of an argument shows nothing, since calls without it are accepted, or it is no text that is meant."""
     if name not in place.base:
         without = [each for each in places if f"{json.dumps(name)}:" not in json.dumps(each.base)][:FIXES]
-        return any([says_yes((await each.ask(each.base))[1]) for each in without])
+        return any([says_yes((await each.ask(each.base))[1], each.base) for each in without])
 
     others = dict.fromkeys(text for each in places if isinstance(text := each.base.get(name), str))
-    taken = [text for text in islice(others, FIXES) if says_yes((await place.ask_with(name, text))[1])]
+    taken = [text for text in islice(others, FIXES) if says_yes((await place.ask_with(name, text))[1], text)]
     return name in nodes and await is_no_such_text(place, name, nodes[name], place.base.get(name), taken)
 
 
@@ -83,7 +83,7 @@ async def _find_fix(place: Place, nodes: Mapping[str, Schema], refusal: Reply) -
     for name, node in nodes.items():
         for value in islice(map(whole, boundary_values(node)), FIXES) if name in place.base else ():
             call, reply = await place.ask_with(name, value)
-            if says_yes(reply):
+            if says_yes(reply, call):
                 return _Fix(name, f", and {short(call)} is accepted", (reply,))
             if not otherwise.argument and not alike(Answer(refusal, (place.base[name],)), Answer(reply, (value,))):
                 otherwise = _Fix(name, f", and {short(call)} is not", (reply,))

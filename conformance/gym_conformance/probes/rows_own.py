@@ -19,7 +19,7 @@ async def keeps_to_rows(gym: Gym, channel: Channel, tool: str) -> bool:
     """
     places = [place for place in recorded_places(gym, channel, tool) if not is_linked(place.base)]
     try:
-        taken = [place for place in places if says_yes((await place.ask(place.base))[1])]
+        taken = [place for place in places if says_yes((await place.ask(place.base))[1], place.base)]
         kept = [await _refuses(other, one) for one, other in permutations(taken, 2) if not _allows(other, one.base)]
     except NoSession:
         return False

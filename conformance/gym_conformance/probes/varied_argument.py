@@ -126,7 +126,7 @@ class Argument:
             if other is None or acceptance.accepts(other):
                 continue
             (sent, reply), (_, answered) = await self._ask(value), await self._ask(other)
-            if not says_no(reply) or not says_yes(answered):
+            if not says_no(reply, sent) or not says_yes(answered, other):
                 return None
             because = f"{short(other)} is accepted: status {answered.status}"
             found = found or RefusedCall(self.name, sent, reply, because, (answered,))
@@ -142,7 +142,7 @@ class Argument:
         ]
         for value in wrong[: 3 if self.closed else None]:
             sent, reply = await self._ask(value)
-            if says_no(reply):
+            if says_no(reply, sent):
                 self.wrong.append((value, reply))
             elif is_success(reply.status):
                 self.taken.append((sent, reply))
@@ -171,7 +171,7 @@ class Argument:
             like = self._like(value, reply)
             if like:
                 refused.append((value, sent, reply, like))
-            elif says_yes(reply):
+            elif says_yes(reply, sent):
                 self.taken.append((sent, reply))
         return refused
 
@@ -180,12 +180,12 @@ class Argument:
         values = first_of_each(repr, [each.base[self.name] for each in self.given])
         for value in islice(values.values(), FIXES):
             sent, reply = await self._ask(value)
-            if says_yes(reply):
+            if says_yes(reply, sent):
                 self.taken.append((sent, reply))
 
     async def _try_without(self) -> None:
         sent, reply = await self._ask_without()
-        if says_yes(reply):
+        if says_yes(reply, sent):
             self.taken.append((sent, reply))
 
     async def _try_retyped(self) -> None:
@@ -206,7 +206,7 @@ class Argument:
                 return
         for value in others:
             sent, reply = await self._ask(value)
-            looked_for = _ABSENT.search(reply.text) or says_yes(reply)
+            looked_for = _ABSENT.search(reply.text) or says_yes(reply, sent)
             if not looked_for or is_crash(reply.status):
                 return
         self.otherwise = sent, reply
@@ -227,7 +227,7 @@ class Argument:
 
     def _like(self, value: Any, reply: Reply) -> tuple[str, Reply] | None:
         """The wrong argument that is refused in the same words, and how; None if the words may be a lookup's."""
-        if not says_no(reply):
+        if not says_no(reply, value):
             return None
         if not value and self.missing and alike(Answer(reply, ()), Answer(self.missing, ())):
             return f"a call without {self.name}", self.missing
@@ -277,7 +277,7 @@ class Argument:
         if _kind(value) != "number":
             return False
         given = [each for each in self.given if _kind(each.base[self.name]) == "number"][:_VALUES]
-        taken = [each for each in given if says_yes((await each.ask(each.base))[1])]
+        taken = [each for each in given if says_yes((await each.ask(each.base))[1], each.base)]
         taken.sort(key=lambda each: each.base[self.name])
         for own, other in ((taken[0], taken[-1]), (taken[-1], taken[0])) if taken else ():
             if says_no((await other.ask_with(self.name, own.base[self.name]))[1]):
@@ -289,7 +289,7 @@ class Argument:
         for other in [sent.get(self.name) for sent, _ in self.taken][:FIXES]:
             if isinstance(value, str) and isinstance(other, str):
                 row = renamed(Trajectory(self.place.row), {other: value}).row
-                if says_yes((await replace(self.place, row=row).ask_with(self.name, value))[1]):
+                if says_yes((await replace(self.place, row=row).ask_with(self.name, value))[1], value):
                     return True
         return False
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from gym_conformance.contract.statuses import UNROUTED, is_refusal, is_success
 from gym_conformance.session.exchange import Reply
-from gym_schemas import scalars
+from gym_schemas import mapped, scalars
 
 #: Refusals that say nothing about the arguments, but about the caller, the path, the method, the state, or the rate.
 _OTHER_REFUSALS: Final = UNROUTED | {
@@ -52,10 +52,13 @@ _OWN_WORDS: Final = frozenset({"value_error", "assertion_error"})
 _ERROR: Final = re.compile(r"\W*(?:errore?|erro|fehler|erreur|ошибка|错误|錯誤|エラー|오류)\b", re.IGNORECASE)
 
 
-def says_no(reply: Reply) -> bool:
-    """Whether the reply may be a refusal of the arguments, by its status or, for a 2xx, by its wording."""
+def says_no(reply: Reply, asked: Any = None) -> bool:
+    """Whether the reply may be a refusal of the arguments, by its status or, for a 2xx, by its wording.
+
+    What the call itself `asked` counts for nothing: a reason such as "no longer needed" comes back in the reply.
+    """
     if is_success(reply.status):
-        return _has_no(reply.said)
+        return _has_no(reply.said) and _has_no(_without(reply.said, asked))
     return is_refusal(reply.status) and reply.status not in _OTHER_REFUSALS
 
 
@@ -66,9 +69,17 @@ def _has_no(value: Any) -> bool:
     return _NO.search(ends) is not None
 
 
-def says_yes(reply: Reply) -> bool:
-    """Whether the reply is a 2xx without any word that a refusal might have."""
-    return is_success(reply.status) and not says_no(reply)
+def _without(value: Any, asked: Any) -> Any:
+    """The value without the texts that the call gave, as whole words."""
+    texts = (text for text, _ in islice(scalars(asked), _MANY) if isinstance(text, str) and 0 < len(text) <= _LONG)
+    given = list(map(re.escape, texts))
+    pattern = re.compile(rf"(?<!\w)(?:{'|'.join(given)})(?!\w)")
+    return mapped(value, lambda each, _: pattern.sub("", each) if given and isinstance(each, str) else each)
+
+
+def says_yes(reply: Reply, asked: Any = None) -> bool:
+    """Whether the reply is a 2xx without any word that a refusal might have, but for what the call `asked`."""
+    return is_success(reply.status) and not says_no(reply, asked)
 
 
 def places(reply: Reply) -> list[list[Any]]:
@@ -115,11 +126,16 @@ def may_tell_of_refusal(value: Any) -> bool:
     return _has_no(value) or any(part is False for part, _ in scalars(value))
 
 
-def refuses(reply: Reply) -> bool:
+def refuses(reply: Reply, asked: Any = None) -> bool:
     """Whether a 2xx may be a refusal: by its form, or by its wording if it is no longer than a refusal would be.
 
     The subject of a mail, or the description of a room, may also contain "not" or "wrong".
     """
     parts = list(islice(scalars(reply.said), _MANY))
     long = len(parts) == 1 and isinstance(parts[0][0], str) and len(parts[0][0]) >= _LONG
-    return says_error(reply) or (len(parts) < _MANY and not long and says_no(reply))
+    return says_error(reply) or (len(parts) < _MANY and not long and says_no(reply, asked))
+
+
+def grants(reply: Reply, asked: Any = None) -> bool:
+    """Whether the reply is a 2xx that refuses nothing of what was `asked`."""
+    return is_success(reply.status) and not refuses(reply, asked)

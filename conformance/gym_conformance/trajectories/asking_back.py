@@ -9,11 +9,10 @@ from itertools import islice
 from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Call, Tool
-from gym_conformance.contract.statuses import is_success
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel, NoRoom
 from gym_conformance.session.exchange import reply_of
-from gym_conformance.session.refusals import refuses
+from gym_conformance.session.refusals import grants
 from gym_conformance.trajectories.execute import TrajectoryRun
 from gym_conformance.trajectories.first import plain_arguments
 from gym_conformance.trajectories.generate import named_alike
@@ -99,7 +98,7 @@ async def _first_accepted(rollout: TrajectoryRun, tool: Tool, candidates: Iterab
         sent = Call(tool.name, rollout.arguments(call))
         if admits(tool.parameters, sent.arguments):
             reply = reply_of(await rollout.session.call(sent))
-            if is_success(reply.status) and not refuses(reply):
+            if grants(reply, sent.arguments):
                 return call
     return None
 
