@@ -1,5 +1,6 @@
 """A server that looks things up is reached by the names that its rows know, where nobody recorded a rollout."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from fastapi import FastAPI, HTTPException, Response
@@ -55,6 +56,14 @@ def _library() -> FastAPI:
             raise HTTPException(404, f"no book is called {call['title']}")
         return {"lent": call["title"]}
 
+    @app.post("/find_reader")
+    def find_reader(call: dict[str, str]) -> dict[str, list[str]]:
+        return {"found": ["R-1"] if list(call.values()) == ["Ann", "Lee", "78712"] else []}
+
+    @app.post("/get_ticket")
+    def get_ticket(call: dict[str, int]) -> dict[str, str]:
+        return {"ticket": "a lamp"} if call["ticket"] == 1042 else {"error": f"no ticket {call['ticket']}"}
+
     @app.post("/catalogue")
     def catalogue() -> dict[str, list[str]]:
         return {"titles": ["Dune"]}
@@ -97,7 +106,7 @@ def test_what_listed_things_call_their_properties_comes_last() -> None:
 
 def _asked(row: Row) -> dict[str, tuple[object, ...]]:
     async def ask(gym: Gym) -> dict[str, tuple[object, ...]]:
-        return await known_arguments(gym, gym.rows)
+        return dict((await known_arguments(gym, gym.rows)).arguments)
 
     return on_gym(_library(), ask, Dataset((row,)))
 
@@ -142,3 +151,37 @@ def test_parameters_that_are_no_schema_have_no_words() -> None:
     tool = {"type": "function", "name": "lend", "parameters": {"type": "object", "properties": [1]}}
     params = {"input": "Dune", "tools": [tool]}
     assert _asked(Row({"responses_create_params": params, "title": "Dune"}, Source(Path("rows.jsonl"), 1))) == {}
+
+
+def _said(text: str, *tools: Mapping[str, object]) -> Row:
+    return Row({"responses_create_params": {"input": text, "tools": [*tools]}}, Source(Path("rows.jsonl"), 1))
+
+
+def test_ids_days_and_addresses_that_the_user_says_are_words_too() -> None:
+    said = (
+        "I'm ann_lee_36, ann.lee@ex-ample.co.uk, and don't want order #W23 or sku-7a from 2026-05-20; it's 'too red'."
+    )
+    assert words_of(_said(said)) == (
+        "ann_lee_36",
+        "ann.lee@ex-ample.co.uk",
+        "#W23",
+        "W23",
+        "sku-7a",
+        "2026-05-20",
+        "too red",
+    )
+
+
+def test_a_tool_that_knows_no_word_alone_is_asked_for_several() -> None:
+    names = ("first_name", "last_name", "zip")
+    parameters = {"type": "object", "properties": {name: {"type": "string"} for name in names}, "required": list(names)}
+    find = {"type": "function", "name": "find_reader", "parameters": parameters}
+    known = {"first_name": "Ann", "last_name": "Lee", "zip": "78712"}
+    assert _asked(_said("The reader is Ann Lee, who lives in 78712.", find)) == {"find_reader": (known,)}
+    assert _asked(_said("The reader is Bo Lee, who lives in 78712.", find)) == {}
+
+
+def test_a_read_that_takes_a_number_is_asked_for_those_that_the_user_says() -> None:
+    parameters = {"type": "object", "properties": {"ticket": {"type": "integer"}}, "required": ["ticket"]}
+    get = {"type": "function", "name": "get_ticket", "parameters": parameters}
+    assert _asked(_said("Close ticket 1042, which Ann wrote in 2026.", get)) == {"get_ticket": ({"ticket": 1042},)}

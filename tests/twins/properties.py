@@ -493,7 +493,7 @@ TWINS = (
     PropertyTwin("verify clears the state", VerifyEmpties, _words("repeat-verify-pure"), calls=2),
     PropertyTwin("a stateless verify that reads the session", SaysStateless, _words("repeat-stateless")),
     PropertyTwin("typed sessions of one task share a state", KeyedByTask, _words("typed-isolation")),
-    PropertyTwin("typed sessions of one task share a state for good", KeepsItsTask, _words("typed-isolation"), calls=40, sessions=4),
+    PropertyTwin("typed sessions of one task share a state for good", KeepsItsTask, _words("typed-isolation"), calls=40, sessions=6),
     PropertyTwin("attempts of one rollout share a state", KeyedByRollout, _words("typed-isolation"), calls=40),
     PropertyTwin("a close that ends all sessions of its task", ClosesItsTask, _words("typed-isolation"), calls=8),
     PropertyTwin("a typed seed that does not read the row", SeedsEmpty, _words("typed-like-cookie"), calls=1),

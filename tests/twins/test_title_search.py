@@ -10,7 +10,7 @@ from gym_conformance.contract.dataset_rows import Row, Source
 from gym_conformance.dataset import Dataset
 from gym_mocks.resources import ResourcesServer, TaskRow
 from tests.twins.judging import judge, telling
-from tests.twins.twin import rollout_of
+from tests.twins.twin import Turn, rollout_of
 
 
 class CatalogueRow(TaskRow):
@@ -74,3 +74,35 @@ def test_what_was_found_or_said_is_not_kept_for_other_rows(kept: str, words: str
     server = catalogue(**{kept: True} if kept != "nothing" else {})
     findings = judge(server, _data(words), checks={"isolation-earlier"})
     assert telling(findings) == (set() if kept == "nothing" else {"isolation-earlier"})
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_what_was_found_once_something_was_added_is_not_kept_for_all(kept: bool) -> None:
+    found: dict[str, list[str]] = {}
+
+    def add_title(state: list[str], title: str) -> int:
+        """Add a title."""
+        state.append(title)
+        return len(state)
+
+    def search_titles(state: list[str], statement: str) -> list[str] | str:
+        """Find titles by a statement."""
+        titles = {"select all titles from the shelf": state, "select the last title of the shelf": state[-1:]}.get(
+            statement.lower()
+        )
+        if titles is None:
+            return "Error: no such statement"
+        return found.setdefault(statement, list(titles)) if kept else list(titles)
+
+    def titles() -> list[str]:
+        return ["The Silent River", "A Stone"]
+
+    server = ResourcesServer("shelf", tools=[add_title, search_titles], verify=lambda: 0.0, state=titles)
+    asked = {"input": "Add it.", "tools": server.declarations}
+    row = Row({"responses_create_params": asked}, Source(Path("shelf.jsonl"), 1))
+    calls: list[Turn] = [
+        ("add_title", {"title": "The Silent Garden"}, 3),
+        ("search_titles", {"statement": "select the last title of the shelf"}, ["The Silent Garden"]),
+    ]
+    findings = judge(server, Dataset((row,), (rollout_of(row, *calls),), 1), checks={"isolation-earlier"})
+    assert telling(findings) == ({"isolation-earlier"} if kept else set())

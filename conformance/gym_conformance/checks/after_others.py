@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
-from itertools import islice, permutations
+from itertools import islice, permutations, product
 from random import Random
 from typing import Any, Final
 
@@ -42,7 +42,7 @@ from gym_conformance.trajectories.renaming import (
     word,
     words_of_answer,
 )
-from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Schedule, Trajectory
+from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Schedule, Trajectory, is_linked
 from gym_conformance.trials.suspicions import Likeness, Maker, Suspicion, Told
 from gym_conformance.trials.trial import Trial
 from gym_schemas import scalars
@@ -57,8 +57,8 @@ _SHARED = 3
 _ZEROS: Final = range(37, 180)
 
 _KEPT: Final = (
-    "Answers are cached for all sessions under part of the arguments: the key must include all of them, such as the size of "
-    "a page and its cursor."
+    "Answers are cached for all sessions under the arguments, or under part of them: the key must include the session, and "
+    "all arguments, such as the size of a page and its cursor."
 )
 
 _LAST: Final = (
@@ -252,24 +252,33 @@ def by_last(trial: Trial, found: Sequence[Trajectory]) -> Iterator[Maker]:
 
 
 def by_phrase(trial: Trial, trajectory: Trajectory) -> Iterator[Maker]:
-    """A trajectory after a session that has read the same in its words and otherwise in all that is none, held to one alone.
+    """A trajectory after a session that has read the same in its words, held to one alone.
 
-    No earlier answer to its words is known: a word that nobody has said before stands behind each, or it is spelled as
-    nobody has.
+    All that is no word is otherwise there, or the session had written first, so that it read something else. No earlier
+    answer to its words is known: a word that nobody has said before stands behind each, or it is spelled as nobody has.
     """
-    reads = trajectory.without(writes_in(trajectory.calls))
-    others = with_other_options(reads)
-    for otherwise in (phrased, respelled):
-        if not otherwise(reads)[1] or others.calls == reads.calls:
+    writes = writes_in(trajectory.calls)
+    reads, written = trajectory.without(writes), trajectory.chosen(writes)
+    earlier = list[Callable[[Trajectory], Trajectory]]()
+    if with_other_options(reads).calls != reads.calls:
+        earlier.append(with_other_options)
+    if writes and not any(is_linked(call.arguments) for call in reads.calls):
+        earlier.append(lambda reading: replace(reading, calls=(*written.calls, *reading.calls)))
+    for otherwise, before in product((phrased, respelled), earlier):
+        if not otherwise(reads)[1]:
             continue
-        told = Told(Schedule((others, reads)), ", as after a session that asked for other words", hint=_KEPT)
+        told = Told(Schedule((before(reads), reads)), ", as after a session that asked for other words", hint=_KEPT)
         after = _After(
             partial(otherwise, reads),
-            lambda spoken: with_other_options(spoken[0]),
+            partial(_of_spoken, before),
             lambda spoken: spoken[0],
             lambda outcome, spoken: read_back(outcome, spoken[1]),
         )
         yield after.held(trial, told)
+
+
+def _of_spoken(before: Callable[[Trajectory], Trajectory], spoken: tuple[Trajectory, Names]) -> Trajectory:
+    return before(spoken[0])
 
 
 def by_row(trial: Trial, rows: Sequence[Row], knowledge: Knowledge) -> Iterator[Maker]:

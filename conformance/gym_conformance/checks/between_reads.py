@@ -32,7 +32,7 @@ def around(trial: Trial, probe: Trajectory, found: Sequence[Trajectory], differs
     """A probe in sessions before and after others, and in one that lasts while others come and go."""
     anyway = Anyway(differs)
     for writes in found:
-        yield partial(Between, trial, _in_two(trial, probe), anyway, partial(fresh, writes), _told_of(probe, writes))
+        yield partial(Between, trial, _in_two(trial, probe), anyway, partial(anew, writes), _told_of(probe, writes))
     yield from steady(trial, replace(probe, calls=()), probe.calls, found[:_BETWEEN])
 
 
@@ -63,7 +63,7 @@ def asking_for_others(trial: Trial, found: Sequence[Trajectory]) -> Iterator[Mak
         if told and one.row is not other.row:
             probe = Trajectory(one.row, tuple(told[:_READS]))  # last first: they lead to less
             told_of_it = _told_of(probe, other)
-            yield partial(Between, trial, _in_two(trial, probe), Anyway(), partial(replace, other), told_of_it)
+            yield partial(Between, trial, _in_two(trial, probe), Anyway(), partial(tuple, [other]), told_of_it)
 
 
 def where_it_ends(trial: Trial, knowledge: Knowledge, found: Sequence[Trajectory]) -> Iterator[Maker]:
@@ -103,10 +103,13 @@ def steady(
             " again, as where no other session comes and goes in between",
             " after another session",
         )
-        yield partial(Between, trial, in_one, anyway, partial(fresh, writes), told)
+        yield partial(Between, trial, in_one, anyway, partial(anew, writes), told)
 
 
-def fresh(trajectory: Trajectory) -> Trajectory:
-    """The trajectory with new names that were never used, if it has names."""
+def anew(trajectory: Trajectory) -> tuple[Trajectory, ...]:
+    """The trajectory with new names that were never used, if it has names, and as it is.
+
+    Some names are the world's own, such as a flight's, and nothing is done under others.
+    """
     names = names_in(trajectory)
-    return renamed(trajectory, new_names(names[-1])) if names else trajectory
+    return (*([renamed(trajectory, new_names(names[-1]))] if names else ()), trajectory)

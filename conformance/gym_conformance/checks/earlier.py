@@ -18,8 +18,9 @@ from gym_conformance.checks.after_others import (
     by_row,
     by_words_alike,
 )
-from gym_conformance.checks.between_reads import around, asking_for_others, fresh, steady, where_it_ends
-from gym_conformance.contract.dataset_rows import Row
+from gym_conformance.checks.between_reads import anew, around, asking_for_others, steady, where_it_ends
+from gym_conformance.checks.used_up import SHOWN, expect_granted, expect_granted_again
+from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.findings import Cause
 from gym_conformance.grouping import round_robin
 from gym_conformance.session.channel import NoRoom
@@ -42,6 +43,9 @@ from gym_conformance.trials.trial import Trial
 #: Trajectories that are tried, and more that call other tools.
 _TRAJECTORIES, _MORE = 3, 3
 
+#: Known calls of a tool that reads, and of all of them, that no trajectory makes.
+_ASKED, _OTHERS = 4, 12
+
 #: Seconds in which pairs of sessions are looked at, and then as many for those that are suspected; longer profiles take
 #: so many times their patience. One of each kind is tried whatever the clock says.
 _SECONDS, _PATIENCE = 30.0, 3
@@ -54,7 +58,7 @@ _SECONDS, _PATIENCE = 30.0, 3
     needs=[RESOURCES_SERVER, FIRST_LOOK, SCORE],
 )
 async def isolation_earlier(trial: Trial, _: object) -> None:
-    """Looks in fourteen ways for what a session leaves to later ones.
+    """Looks in fifteen ways for what a session leaves to later ones.
 
     Reads and a verify are run 17 times on the untouched server, and 17 times after recorded rollouts; the answers must
     stay the same. So must the reward of recorded rollouts, if it is the recorded one 17 times at first. The answers must also stay the same when another session writes between them. A session that reads twice
@@ -71,7 +75,8 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
 
     An answer must earn the same on a row whether or not it was given to another row before, or an answer with the same
     beginning or end to the same row. It must earn the same the seventeenth time as the first, as must calls with names
-    that nobody has used.
+    that nobody has used. And what the very first sessions were granted must not be refused to all later ones that do the
+    same, as where one stock is sold out for all.
 
     Values that differ anyway are not compared. A server that the suite launched is launched a second time, next to the
     first, with `--gym-profile ci` and longer ones, or if a difference may have been chance and the server starts within
@@ -90,6 +95,9 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
     pairs = await _expect_no_traces(trial, trial.gym.rows, knowledge, found, crowded)
     with _if_there_is_room(crowded):
         await expect_the_same_each_time(trial, found, knowledge.several)
+    with _if_there_is_room(crowded):
+        first_sessions = (*(look.first_sessions if look else ()), *knowledge.first_sessions)
+        await expect_granted(trial, first_sessions, knowledge.several)
     looked = 0
     with _if_there_is_room(crowded):
         looked = await _expect_unchanged_afresh(trial, found)
@@ -178,13 +186,23 @@ def _kinds(
 
 
 def _reads_of(knowledge: Knowledge, found: Sequence[Trajectory], probes: Sequence[Trajectory]) -> Iterator[Trajectory]:
-    """The reads of a trajectory that follow what others return, which no look at an untouched server could make."""
+    """The reads of a trajectory that follow what others return, which no look at an untouched server could make.
+
+    Then all other reads of which it is known what they ask for: what one session does may show in any of them.
+    """
     asked = {call.name for probe in probes for call in probe.calls}
     for trajectory in found:
         reads = trajectory.without([at for at, call in enumerate(trajectory.calls) if not knowledge.reads(call.name)])
         if new := {call.name for call in reads.calls} - asked:
             asked |= new
             yield reads
+    for row in [trajectory.row for trajectory in found][:1]:
+        made = [call for trajectory in (*probes, *found) for call in trajectory.calls]
+        own = {tool.name for tool in row.tools}
+        known_ones = [Call(name, each) for name, several in knowledge.meaningful.items() for each in several[:_ASKED]]
+        others = [call for call in known_ones if call.name in own and knowledge.reads(call.name) and call not in made]
+        if others:
+            yield Trajectory(row, tuple(others[:_OTHERS]))
 
 
 async def _expect_unchanged_afresh(trial: Trial, found: Sequence[Trajectory]) -> int:
@@ -198,7 +216,7 @@ async def _expect_unchanged_afresh(trial: Trial, found: Sequence[Trajectory]) ->
             return 0
         reads = [reads_on(gym, row) for row in dict.fromkeys(one.row for one in found)]
         probes = (*[one for one in reads if one.calls], *sorted(found, key=lambda one: len(one.calls)))
-        look = await changed(gym, probes, [fresh(one) for one in found])
+        look = await changed(gym, probes, [each for one in found for each in anew(one)])
     expect_unchanged(trial, look.change)
     return len(probes)
 
@@ -231,6 +249,9 @@ async def _before_and_after(trial: Trial, schedule: Schedule) -> None:
         lasting_one = replace(probe, calls=probe.calls[: begun - len(reads)])
         for make in steady(trial, lasting_one, reads, writes[:1]):
             await expect_none(trial, make())
+        return
+    if len(writes) + 1 == SHOWN and all(one.calls == probe.calls for one in writes):
+        await expect_granted_again(trial, probe)
         return
     expect_unchanged(trial, (await changed(trial.gym, (probe,), writes)).change)
     knowledge = Knowledge.of(schedule)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from gym_conformance.checks.between_reads import fresh
+from gym_conformance.checks.between_reads import anew
 from gym_conformance.checks.earlier import expect_unchanged
 from gym_conformance.checks.isolation import expect_isolated
 from gym_conformance.contract.dataset_rows import Row
@@ -331,7 +331,9 @@ async def typed_odd_ids(trial: Trial, odd: str) -> None:
 async def _expect_apart(trial: Trial, knowledge: Knowledge) -> None:
     """What needs no search: what sessions leave to later ones, and the attempts of one rollout."""
     gym, found = under_typed(trial).gym, known(knowledge)[:_ATTEMPTED]
-    look = await changed(gym, tuple(reads_on(gym, one.row) for one in found), [fresh(one) for one in found])
+    look = await changed(
+        gym, tuple(reads_on(gym, one.row) for one in found), [each for one in found for each in anew(one)]
+    )
     expect_unchanged(trial, look.change)
     await _expect_attempts_apart(trial, found)
 

@@ -14,20 +14,23 @@ from typing import Final
 
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.endpoints import VERIFY
+from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.statuses import is_error
 from gym_conformance.contract.verify_reply import is_number, rounded
 from gym_conformance.grouping import first_of_each
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel, NoRoom, PathHangs
 from gym_conformance.session.exchange import Exchange, reply_of
+from gym_conformance.session.refusals import grants
 from gym_conformance.session.server_fault import ServerFault
 from gym_conformance.trajectories.execute import beside, run
 from gym_conformance.trajectories.first import bare_reads, made_up, reading_again
 from gym_conformance.trajectories.followed import followed
-from gym_conformance.trajectories.generate import Knowledge, is_read, writes_in
+from gym_conformance.trajectories.generate import Knowledge, is_read, may_read, writes_in
 from gym_conformance.trajectories.learn import recorded_rows
-from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, varying
-from gym_conformance.trajectories.trajectory import Schedule, Trajectory, is_linked
+from gym_conformance.trajectories.outcome import Difference, Outcome, Place, StepOutcome, differences, varying
+from gym_conformance.trajectories.trajectory import FirstSession, Schedule, Trajectory, is_linked
+from gym_conformance.trajectories.words import NOTHING_ASKED, Known, known_arguments
 
 #: Runs before, and as many after: one order in C(34, 17) = 2.3 billion.
 RUNS: Final = 17
@@ -54,6 +57,9 @@ _ROWS = 3
 #: Reads of a probe: the row's own, those without arguments, those recorded on other rows (another session's data must
 #: not be found), and more of tools that are not among them.
 _READS, _BARE, _STRANGE, _MORE = 4, 4, 2, 4
+
+#: Calls of a probe that were found by asking, if none is recorded.
+_KNOWN = 6
 
 #: Names of what sound servers share between sessions: running ids, cache flags, clocks.
 _SHARED = re.compile(
@@ -90,6 +96,7 @@ class FirstLook:
         played: the outcomes of the first recorded rollouts, or of made-up ones if none is recorded.
         repeated: for each of these, the outcomes of as many runs as of a probe, if all of them earned what was recorded.
         change: what changed permanently, or None.
+        words: what tools that read know of the rows without a recorded rollout.
         failures: the first errors of the untouched server, which may name a missing dependency only once.
         crowded: what the look would have needed, if there was no room for that many concurrent runs; otherwise ''.
     """
@@ -99,8 +106,25 @@ class FirstLook:
     played: tuple[Played, ...] = ()
     repeated: tuple[Sequence[Outcome], ...] = ()
     change: ChangedAnswer | None = None
+    words: Known = NOTHING_ASKED
     failures: tuple[Exchange, ...] = ()
     crowded: str = ""
+
+    @property
+    def first_sessions(self) -> Iterator[FirstSession]:
+        """What was played, with the calls that each time were granted."""
+        for played, repeated in zip(self.played, self.repeated, strict=True):
+            runs = (played.outcome, *repeated)
+            steps = zip(played.trajectory.calls, *(each.calls for each in runs), strict=False)
+            refused = frozenset(
+                at for at, (call, *each) in enumerate(steps) if not all(_granted(call, one) for one in each)
+            )
+            if played.outcome.calls:  # a server that only grades is sent none
+                yield FirstSession(replace(played.trajectory, noise=refused), played.outcome.began, len(runs))
+
+
+def _granted(call: Call, step: StepOutcome) -> bool:
+    return step.source is not None and grants(step.source, call.arguments)
 
 
 def reads_on(gym: Gym, row: Row) -> Trajectory:
@@ -144,9 +168,15 @@ async def look(gym: Gym) -> FirstLook:
 
 async def _look(gym: Gym) -> FirstLook:
     rows = (recorded_rows(gym) or gym.rows or (gym.row,))[:_ROWS]
-    probes = tuple(reads_on(gym, row) for row in rows)
+    unrecorded = [row for row in rows if not gym.recorded.get(row) and gym.kind is not ServerKind.SINGLE_TURN]
+    words = await known_arguments(gym, unrecorded, may_read)
+    probes = tuple(_asking(reads_on(gym, row), words.calls(row)) for row in rows)
     writes = tuple(writing(gym, row) for row in rows)
-    return await changed(gym, probes, writes, repeating=True)
+    return replace(await changed(gym, probes, writes, repeating=True), words=words)
+
+
+def _asking(reads: Trajectory, known: Sequence[Call]) -> Trajectory:
+    return replace(reads, calls=(*reads.calls, *[call for call in known if call not in reads.calls][:_KNOWN]))
 
 
 async def _repeated(gym: Gym, played: Played) -> Sequence[Outcome]:

@@ -306,14 +306,22 @@ def _others(schema: Schema, known: Any) -> Iterator[Any]:
 
 
 def _reading_at(trajectory: Trajectory, at: int) -> Trajectory:
-    """The trajectory with reads before call `at`, which the call may overwrite what they see of, and at its end."""
+    """The trajectory with reads before call `at`, which the call may overwrite what they see of, and at its end.
+
+    Some take no arguments, and others are its own, of what exists by then.
+    """
     made, reads = len(trajectory.calls), bare_reads(trajectory.row)[:_AGAIN]
+    there = (*reads, *trajectory.calls[at : at + 1])
+    calls = enumerate(trajectory.calls)
+    asking = {repr(call): number for number, call in calls if is_read(call.name) and call not in there}
+    own = [number for number in asking.values() if not needs_from(trajectory.calls[number].arguments, at)][-_AGAIN:]
     whole = reading_again(replace(trajectory, calls=(*trajectory.calls, *reads)))
-    return whole.chosen([*range(at), *range(made, made + len(reads)), *range(at, made), *range(made, len(whole.calls))])
+    before = [*own, *range(made, made + len(reads))]
+    return whole.chosen([*range(at), *before, *range(at, made), *range(made, len(whole.calls))])
 
 
 def _spoilt(schema: Schema, known: Any) -> Iterator[Any]:
-    """A wrong value, in a list after right ones, one of them new, and numbers just beyond the bounds, as of a place before the first.
+    """A wrong value, in a list after right ones, one of them new, a text that its enum has not, and numbers just beyond the bounds, as of a place before the first.
 
     Then the known value with each value within it spoilt.
     """
@@ -322,6 +330,8 @@ def _spoilt(schema: Schema, known: Any) -> Iterator[Any]:
     members = boundary_values(schema["items"]) if right and isinstance(schema, dict) and "items" in schema else ()
     new = [each for each in map(whole, islice(members, 2 * _VARIED)) if each not in right][:1]
     yield [*right, *new, STRANGE] if right else STRANGE
+    if isinstance(schema, dict) and "enum" in schema and isinstance(known, str):
+        yield _UNKNOWN_NAME
     for bound, beyond in zip(_BOUNDED, (1, -1), strict=True):
         if isinstance(schema, dict) and is_number(schema.get(bound)):
             yield schema[bound] + beyond

@@ -1,6 +1,7 @@
 """A recorded rollout as a trajectory that can be replayed: returned ids come from the new replies. Pure."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -29,12 +30,18 @@ def followed(row: Row, rollout: Rollout) -> Trajectory:
     before is not an id, because the output echoes it. If an output is prose, a word with a digit in it may be an id
     too, if it is long or named by a word before it; it is found again by the text before it.
     """
+    played = [(call, parsed(output)) for call, output in rollout.played[:_CALLS]]
+    return Trajectory(row, linked(row, played), answer=rollout.last_text or PLAIN_ANSWER)
+
+
+def linked(row: Row, played: Iterable[tuple[Call, Any]]) -> tuple[Call, ...]:
+    """Calls, each with what it returned, with references as in `followed`."""
     earlier = _Earlier(json.dumps(row.data, ensure_ascii=False))
     calls = []
-    for number, (call, output) in enumerate(rollout.played[:_CALLS]):
+    for number, (call, output) in enumerate(played):
         calls.append(Call(call.name, earlier.linked(call.arguments)))
-        earlier.hear(number, parsed(output))
-    return Trajectory(row, tuple(calls), answer=rollout.last_text or PLAIN_ANSWER)
+        earlier.hear(number, output)
+    return tuple(calls)
 
 
 @dataclass

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from gym_conformance.contract.dataset_rows import Call, Row, Tool
 from gym_conformance.trajectories.execute import FEW
 from gym_conformance.trajectories.returned import Returned
-from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Reference, Schedule, Trajectory
+from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, FirstSession, Reference, Schedule, Trajectory
 from gym_schemas import admits, name_of, properties_of, scalars
 from gym_schemas.hostile import hostile_arguments
 from gym_schemas.strategies import near_misses, valid_arguments
@@ -63,6 +63,7 @@ class Knowledge:
         known_trajectories: what recorded rollouts did, the longest first, and calls that the tools were found to
             accept.
         crashing: sessions whose last call, a valid one, crashed the server while it was tried.
+        first_sessions: those in which the tools were asked what they know and accept, if no rollouts are recorded.
         session_seconds: how long a session takes in which nothing is done.
         call_seconds: how long a call takes.
         at_once: how many concurrent sessions take hardly longer than one, because the server waits, perhaps for a judge
@@ -78,6 +79,7 @@ class Knowledge:
     meaningful: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, repr=False)
     known_trajectories: tuple[Trajectory, ...] = field(default=(), repr=False)
     crashing: tuple[Trajectory, ...] = field(default=(), repr=False)
+    first_sessions: tuple[FirstSession, ...] = field(default=(), repr=False)
     returned: Mapping[str, tuple[Returned, ...]] = field(default_factory=dict, repr=False)
     quiet: frozenset[str] = frozenset()
     mined: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, repr=False)

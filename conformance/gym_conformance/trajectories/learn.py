@@ -25,7 +25,7 @@ from gym_conformance.trajectories.returned import Returned, returned
 from gym_conformance.trajectories.scout import Scouted, scouted
 from gym_conformance.trajectories.scripted import scripted
 from gym_conformance.trajectories.trajectory import Trajectory, resolve
-from gym_conformance.trajectories.words import known_arguments
+from gym_conformance.trajectories.words import NOTHING_ASKED, Known, known_arguments
 from gym_schemas import scalars
 
 #: Recorded rollouts that are run to learn from.
@@ -67,8 +67,8 @@ _SEEN, _FIRST = 200, 3
 _MINED = 6
 
 
-async def learn(gym: Gym) -> Knowledge:
-    """Run a few recorded and made-up rollouts, and note what their tools return.
+async def learn(gym: Gym, asked: Known = NOTHING_ASKED) -> Knowledge:
+    """Run a few recorded and made-up rollouts, and note what their tools return; `asked` is what some were asked before.
 
     Raises:
         ServerFault: the server does not answer.
@@ -77,14 +77,15 @@ async def learn(gym: Gym) -> Knowledge:
     rows = tuple(row for row in gym.rows if row.tools) or gym.rows or (gym.row,)
     graded = gym.kind is ServerKind.SINGLE_TURN  # its calls are only written down, never sent
     played_rows = () if graded else rows[:_MADE_UP]
-    words = await known_arguments(gym, played_rows)
-    found = await _found(gym, () if graded else rows, calls, words)
+    words = asked.with_more(await known_arguments(gym, played_rows, lambda tool: tool.name not in asked.asked))
+    found = await _found(gym, () if graded else rows, calls, words.arguments)
     knowledge = Knowledge(
         rows=rows,
         answers={row: _answers(gym, row) for row in gym.rows or (gym.row,)},
-        meaningful={**words, **distinct(((call.name, call.arguments) for call in calls), repr)},
+        meaningful={**words.arguments, **distinct(((call.name, call.arguments) for call in calls), repr)},
         known_trajectories=(*recorded_trajectories(gym), *(() if graded else _written(gym, rows)), *_taken(found)),
         crashing=tuple(one for each in found for one in each.crashing),
+        first_sessions=(*words.sessions, *(each.session for each in found)),
     )
     knowledge = await _with_pace(gym, knowledge)
     runs = knowledge.known_trajectories[:_RUNS]

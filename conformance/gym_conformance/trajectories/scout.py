@@ -14,19 +14,18 @@ from itertools import islice, permutations
 from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Call, Row, Tool
-from gym_conformance.contract.statuses import is_crash, is_success
+from gym_conformance.contract.statuses import is_crash
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
-from gym_conformance.session.contracts import Session
-from gym_conformance.session.exchange import reply_of
-from gym_conformance.session.refusals import refuses
+from gym_conformance.session.refusals import grants
 from gym_conformance.trajectories.first import plain_arguments, some
+from gym_conformance.trajectories.first_sessions import Noted
 from gym_conformance.trajectories.generate import is_read, may_read, named_alike, named_values
 from gym_conformance.trajectories.outcome import StepOutcome
 from gym_conformance.trajectories.renaming import own, takes_any_word
 from gym_conformance.trajectories.returned import Returned, located, returned, words_with_digits
-from gym_conformance.trajectories.trajectory import Reference, Trajectory, is_reference, resolve
-from gym_conformance.trajectories.words import listed_in
+from gym_conformance.trajectories.trajectory import FirstSession, Reference, Trajectory, is_reference, resolve
+from gym_conformance.trajectories.words import listed_in, own_first
 from gym_schemas import Document, NoValue, admits, minimal, properties_of, scalars
 from gym_schemas.json_values import texts_in
 
@@ -56,11 +55,13 @@ class Scouted:
 
     Attributes:
         taken: accepted calls.
-        ended: the same followed by accepted calls that sound like ending the episode, if there are any.
+        session: all calls, as they were made.
+        ended: the accepted calls, followed by those that sound like ending the episode, if there are any.
         crashing: sessions whose last call crashed the server.
     """
 
     taken: Trajectory
+    session: FirstSession
     ended: tuple[Trajectory, ...] = ()
     crashing: tuple[Trajectory, ...] = ()
 
@@ -76,7 +77,7 @@ async def scouted(gym: Gym, row: Row, tools: Sequence[Tool], words: Mapping[str,
     Raises:
         ServerFault: the server does not answer.
     """
-    session = gym.contract.session(Channel(gym.endpoint), row)
+    session = Noted(gym.contract.session(Channel(gym.endpoint), row), row)
     await session.seed()
     scout = _Scout(session, row, words)
     reads = [tool for tool in tools[:_TOOLS] if may_read(tool)]
@@ -95,7 +96,7 @@ async def scouted(gym: Gym, row: Row, tools: Sequence[Tool], words: Mapping[str,
     taken = Trajectory(row, (*scout.calls, *scout.reads_since_written(reads)))
     ending = await scout.find_all(endings)
     ended = (replace(taken, calls=(*taken.calls, *ending)),) if ending else ()
-    return Scouted(taken, ended, tuple(scout.crashing))
+    return Scouted(taken, session.first_session, ended, tuple(scout.crashing))
 
 
 def _adds(tool: Tool) -> bool:
@@ -110,15 +111,15 @@ def _takes_away(tool: Tool) -> bool:
 class _Scout:
     """One session, and its accepted calls so far."""
 
-    def __init__(self, session: Session, row: Row, words: Mapping[str, Sequence[Any]]) -> None:
+    def __init__(self, session: Noted, row: Row, words: Mapping[str, Sequence[Any]]) -> None:
         self.calls: list[Call] = []
         self.taken: dict[str, Call] = {}
         self.crashing: list[Trajectory] = []
         self._session = session
         self._row = row
-        self._words = words
+        self._words = {name: own_first(row, known, lambda arguments: arguments) for name, known in words.items()}
         counts = Counter(
-            (key, text) for known in words.values() for key, text in known[0].items() if isinstance(text, str)
+            (key, text) for known in self._words.values() for key, text in known[0].items() if isinstance(text, str)
         )
         # the value that most tools know under that name
         self._usual = {key: text for (key, text), _ in reversed(counts.most_common())}
@@ -229,11 +230,11 @@ class _Scout:
         sent = Call(tool.name, resolve(arguments, self._replies))
         if not admits(tool.parameters, sent.arguments):
             return False
-        reply = reply_of(await self._session.call(sent))
+        reply = await self._session.call(sent)
         call = Call(tool.name, arguments)
         if is_crash(reply.status):
             self.crashing.append(Trajectory(self._row, (*self.calls, call)))
-        if not is_success(reply.status) or refuses(reply):
+        if not grants(reply, sent.arguments):
             self._refused.setdefault(tool.name, []).append((arguments, reply.said))
             if is_read(tool.name):
                 self._in_vain.setdefault(tool.name, (tool, arguments))

@@ -35,6 +35,9 @@ _DIGITS: Final = 19
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
+#: How a call that is meant to be refused ends where a schedule is shown.
+REFUSED: Final = "  # to be refused"
+
 #: The key of an argument that is unknown before the run: a value from the reply to an earlier call.
 REPLY: Final = "$reply"
 
@@ -148,6 +151,22 @@ class Trajectory:
         return self.chosen([at for at in range(len(self.calls)) for _ in range(1 + (at in numbers))])
 
 
+@dataclass(frozen=True, eq=False)
+class FirstSession:
+    """One of the first sessions of a run.
+
+    Attributes:
+        trajectory: its calls as they were made, with references in place of ids that it was given; those that were
+            refused are noise.
+        began: when its seed and each of its calls began, in seconds of the monotonic clock.
+        times: how many sessions were granted the same.
+    """
+
+    trajectory: Trajectory
+    began: tuple[float, ...]
+    times: int = 1
+
+
 def _told_of(call: Call, session: int, places: Mapping[int, int]) -> Call:
     """The call with its references to that session's calls renumbered."""
 
@@ -229,7 +248,7 @@ class Schedule:
 def _lines(trajectory: Trajectory) -> Iterator[str]:
     yield f"seed_session({trajectory.row})"
     for number, call in enumerate(trajectory.calls):
-        refused = "  # to be refused" if number in trajectory.noise else ""
+        refused = REFUSED if number in trajectory.noise else ""
         yield f"{call.name}({json.dumps(_map_references(call.arguments, _named))}){refused}"
     yield "verify" if trajectory.answer == PLAIN_ANSWER else f"verify, after saying {json.dumps(trajectory.answer)}"
 

@@ -5,29 +5,37 @@ fields or in the user's message, or in what the tools without arguments list. A 
 differently than words that nobody knows.
 """
 
+import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
-from itertools import pairwise
+from itertools import chain, combinations, islice, pairwise, permutations, repeat
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from gym_conformance.contract.dataset_rows import Call, Row, Tool
 from gym_conformance.contract.statuses import is_success
 from gym_conformance.grouping import round_robin
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
-from gym_conformance.session.contracts import Session
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.session.likeness import Answer, alike
 from gym_conformance.trajectories.execute import beside
+from gym_conformance.trajectories.first_sessions import Noted
 from gym_conformance.trajectories.generate import may_read
+from gym_conformance.trajectories.trajectory import FirstSession
 from gym_schemas import NoValue, Way, admits, mapped, minimal, properties_of, rewrite, sampled, scalars
 from gym_schemas.json_values import texts_in
 
+T = TypeVar("T")
+
 #: Words tried on a tool for each row, and calls kept for each tool.
 _WORDS, _KEPT = 16, 4
+
+#: Several words at once that are tried on a tool that knows none alone, and how many at once.
+_TOGETHER, _MOST = 36, 3
 
 #: Reads whose replies are looked at, and characters of a text in one.
 _READS, _READ = 3, 2_000
@@ -35,8 +43,9 @@ _READS, _READ = 3, 2_000
 #: A longer text is a sentence rather than a name.
 _LONG: Final = 40
 
-#: Words that no environment knows, and how many others are drawn if a schema asks for another format.
+#: Words and numbers that no environment knows, and how many others are drawn if a schema asks for another format.
 _UNKNOWN: Final = ("Qzxvwkj", "Wvkqjzx")
+_UNKNOWN_NUMBERS: Final = ("98765431", "87654319")
 _FORMED: Final = 20
 
 #: What stands between the members of a list that is written as text: `Here: rope, a torch`, `[3] link "Cart"`.
@@ -47,24 +56,72 @@ _WORD: Final = re.compile(r"\w")
 #: A longer member, in words, is a sentence.
 _SPOKEN: Final = 3
 
-#: Quoted text, and capitalized words, as names are.
-_NAMES: Final = re.compile(r"[\"'`“]([^\"'`“”\n]{1,40})[\"'`”]|\b([A-Z][\w-]+)")
+#: Quoted text, and capitalized words, as names are; addresses of mail, and words with a digit, as ids and dates are.
+_NAMES: Final = re.compile(
+    r"(?<!\w)[\"'`“]([^\"'`“”\n]{1,40})[\"'`”](?!\w)"
+    r"|(?<!\w)([A-Z][\w-]+|[\w.+-]{1,40}@[\w-]{1,40}(?:\.[\w-]{1,20}){1,4}"
+    r"|(?=[#\w.:/-]{0,40}\d)[#\w][\w.:/-]{1,38}\w(?!\w))"
+)
+
+#: A number sign, which may belong to the id after it or not: `order #W12`.
+_NUMBER_SIGN: Final = "#"
 
 
-async def known_arguments(gym: Gym, rows: Sequence[Row]) -> dict[str, tuple[Any, ...]]:
-    """Arguments with words that a tool knows, by tool, of the rows and of replies; tools that know none are left out.
+@dataclass(frozen=True)
+class Known:
+    """What came of asking.
+
+    Attributes:
+        arguments: by tool, arguments with words that it knows; tools that know none are left out.
+        sessions: those in which it was asked.
+        asked: the tools that were asked.
+    """
+
+    arguments: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    sessions: tuple[FirstSession, ...] = ()
+    asked: frozenset[str] = frozenset()
+
+    def with_more(self, more: "Known") -> "Known":
+        """The same, and what came of asking other tools."""
+        arguments = {**self.arguments, **more.arguments}
+        return Known(arguments, (*self.sessions, *more.sessions), self.asked | more.asked)
+
+    def calls(self, row: Row) -> list[Call]:
+        """Calls of the row's tools with what they know, those first whose texts are the row's own."""
+        found = [Call(tool.name, each) for tool in row.tools for each in self.arguments.get(tool.name, ())]
+        return own_first(row, found, lambda call: call.arguments)
+
+
+NOTHING_ASKED: Final = Known()
+
+
+def own_first(row: Row, several: Sequence[T], arguments: Callable[[T], Any]) -> list[T]:
+    """The same, those first whose arguments have no text but the row's own."""
+    words = json.dumps(row.data, ensure_ascii=False) if len(several) > 1 else ""
+
+    def is_strange(one: T) -> bool:
+        return any(isinstance(text, str) and text not in words for text, _ in scalars(arguments(one)))
+
+    return sorted(several, key=is_strange)
+
+
+async def known_arguments(gym: Gym, rows: Sequence[Row], asks: Callable[[Tool], bool] = lambda _: True) -> Known:
+    """Ask each tool, or each that `asks` selects, for the words of its row and of replies.
 
     Raises:
         ServerFault: the server does not answer.
     """
     words = await beside((partial(_words, gym, row) for row in rows), endpoint=gym.endpoint)
-    asked = [(tool, row, of_row) for row, of_row in zip(rows, words, strict=True) for tool in row.tools]
+    asked = [(tool, row, of_row) for row, of_row in zip(rows, words, strict=True) for tool in row.tools if asks(tool)]
     found: dict[str, list[Any]] = {}
     asking = (partial(_known, gym, tool, row, of_row) for tool, row, of_row in asked)
     answered = await beside(asking, endpoint=gym.endpoint)
-    for (tool, *_), known in zip(asked, answered, strict=True):
+    sessions = list[FirstSession]()
+    for (tool, *_), (known, session) in zip(asked, answered, strict=True):
         found.setdefault(tool.name, []).extend(known)
-    return {name: tuple(known) for name, known in found.items() if known}
+        sessions += [session] if known and session else []
+    arguments = {name: tuple(known) for name, known in found.items() if known}
+    return Known(arguments, tuple(sessions), frozenset(tool.name for tool, *_ in asked))
 
 
 async def _words(gym: Gym, row: Row) -> tuple[str, ...]:
@@ -87,27 +144,44 @@ def listed_in(said: Any) -> list[str]:
     return [part for part in each if len(part) <= _LONG and len(part.split()) <= _SPOKEN and _WORD.search(part)]
 
 
-async def _known(gym: Gym, tool: Tool, row: Row, words_here: Sequence[str]) -> list[Any]:
+async def _known(gym: Gym, tool: Tool, row: Row, words_here: Sequence[str]) -> tuple[list[Any], FirstSession | None]:
+    """Arguments with words that the tool knows, and the session in which it was asked, if any."""
     words = [word for word in words_here if _arguments_with(tool, word)]
     if not words:
-        return []
-    session = gym.contract.session(Channel(gym.endpoint), row)
+        return [], None
+    session = Noted(gym.contract.session(Channel(gym.endpoint), row), row)
     await session.seed()
     unknown = [answer for word in _unknown(tool, words) if (answer := await _answer(session, tool, word))]
     if len(unknown) < len(_UNKNOWN):
-        return []
-    known = []
-    for word in words:
-        answer = await _answer(session, tool, word)
-        if answer and answer.reply.status < HTTPStatus.BAD_REQUEST and not alike(answer, *unknown):
-            known.append(_arguments_with(tool, word))
-    return known[:_KEPT]
+        return [], None
+    for asked in ([(word,) for word in words], _together(tool, row, words)):
+        known = []
+        for each in asked:
+            answer = await _answer(session, tool, *each)
+            if answer and answer.reply.status < HTTPStatus.BAD_REQUEST and not alike(answer, *unknown):
+                known.append(_arguments_with(tool, *each))
+        if known:
+            return known[:_KEPT], session.first_session
+    return [], None
+
+
+def _together(tool: Tool, row: Row, words: Sequence[str]) -> list[tuple[str, ...]]:
+    """As many words as the tool has free texts, in any order, those first that are said close to each other.
+
+    `Book a flight from Rome to Oslo`: an origin alone, or one that is the destination too, is not known.
+    """
+    said = list(dict.fromkeys((*(word for word in _spoken(row) if word in words), *words)))
+    many = min(_MOST, len(_places(tool, said[0])))
+    near = sorted(combinations(range(len(said)), many), key=lambda places: places[-1] - places[0]) if many > 1 else []
+    ordered = (tuple(said[place] for place in places) for each in near for places in permutations(each))
+    return list(islice(ordered, _TOGETHER))
 
 
 def _unknown(tool: Tool, known: Sequence[str]) -> list[str]:
-    """Meaningless texts in the format that the tool's schema asks for."""
-    if _arguments_with(tool, _UNKNOWN[0]):
-        return list(_UNKNOWN)
+    """Meaningless texts in the format that the tool's schema asks for, or numbers."""
+    for unknown in (_UNKNOWN, _UNKNOWN_NUMBERS):
+        if all(_arguments_with(tool, each) for each in unknown):
+            return list(unknown)
     draw = Random(_FORMED)
     made = (text for _ in range(_FORMED) for text in _texts_of(sampled(tool.parameters, draw)) if text not in known)
     return [text for text in dict.fromkeys(made) if _arguments_with(tool, text)][: len(_UNKNOWN)]
@@ -117,22 +191,36 @@ def _texts_of(arguments: Any) -> list[str]:
     return [each for each, _ in scalars(arguments) if isinstance(each, str)]
 
 
-async def _answer(session: Session, tool: Tool, word: str) -> Answer | None:
-    arguments = _arguments_with(tool, word)
-    return Answer(reply_of(await session.call(Call(tool.name, arguments))), (word,)) if arguments else None
+async def _answer(session: Noted, tool: Tool, *words: str) -> Answer | None:
+    arguments = _arguments_with(tool, *words)
+    return Answer(await session.call(Call(tool.name, arguments)), words) if arguments else None
 
 
-def _arguments_with(tool: Tool, word: str) -> dict[str, Any] | None:
-    """The minimal arguments of the tool with the word as each free text; None if it has no free text."""
+def _arguments_with(tool: Tool, word: str, *others: str) -> dict[str, Any] | None:
+    """The minimal arguments of the tool with these words in their places, the last one in all that are left; None if it has none."""
+    ways = _places(tool, word)
+    said = chain((word, *others), repeat((word, *others)[-1]))
+    return _with(_least(tool), dict(zip(ways, said, strict=False))) if ways else None
+
+
+def _places(tool: Tool, word: str) -> list[Way]:
+    """Where the tool's minimal arguments may have this word, or the number that it is: only a read that takes no text.
+
+    What a number makes another tool do may take as long, as of a wait.
+    """
+    least = _least(tool)
+    of_type = {kind: [way for value, way in scalars(least) if type(value) is kind] for kind in (str, int)}
+    numbers = of_type[int] if may_read(tool) and word.isdecimal() else []
+    return [way for way in of_type[str] or numbers if admits(tool.parameters, _with(least, {way: word}))]
+
+
+def _least(tool: Tool) -> dict[str, Any]:
+    """The tool's minimal arguments, with a member in each list; {} if there are none, or its parameters describe no object."""
     try:
         least = minimal(rewrite(tool.parameters, _with_an_item))
     except (NoValue, RecursionError):
-        return None
-    if not isinstance(least, dict):  # the parameters do not describe an object
-        return None
-    texts = [way for value, way in scalars(least) if isinstance(value, str)]
-    ways = [way for way in texts if admits(tool.parameters, _with(least, word, [way]))]
-    return _with(least, word, ways) if ways else None
+        return {}
+    return least if isinstance(least, dict) else {}
 
 
 def _with_an_item(schema: dict[str, Any]) -> dict[str, Any]:
@@ -141,9 +229,13 @@ def _with_an_item(schema: dict[str, Any]) -> dict[str, Any]:
     return {**schema, "minItems": schema.get("minItems") or 1} if open_ended else schema
 
 
-def _with(arguments: dict[str, Any], word: str, ways: Collection[Way]) -> dict[str, Any]:
-    """The arguments with the word at these paths, at any depth."""
-    replaced: dict[str, Any] = mapped(arguments, lambda value, way: word if way in ways else value)
+def _with(arguments: dict[str, Any], words: Mapping[Way, str]) -> dict[str, Any]:
+    """The arguments with the words at these paths, at any depth, as numbers where there were any."""
+
+    def said(value: Any, way: Way) -> Any:
+        return type(value)(words[way]) if way in words else value
+
+    replaced: dict[str, Any] = mapped(arguments, said)
     return replaced
 
 
@@ -153,7 +245,6 @@ def words_of(row: Row) -> tuple[str, ...]:
     What the objects in a list call their properties comes last: these are no names of things, as other keys may be.
     """
     own = [value for key, value in row.data.items() if key != "responses_create_params"]
-    spoken = row.data["responses_create_params"].get("input")
     properties = dict.fromkeys(
         name
         for value in own
@@ -164,6 +255,13 @@ def words_of(row: Row) -> tuple[str, ...]:
     fields = round_robin(
         [text for text in texts_in(value) if len(text) <= _LONG and text not in properties] for value in own
     )
-    named = round_robin([quoted or capital for quoted, capital in _NAMES.findall(text)] for text in texts_in(spoken))
-    words = (word for word in (*round_robin((fields, named)), *properties) if word.strip())
+    words = (word for word in (*round_robin((fields, _spoken(row))), *properties) if word.strip())
     return tuple(dict.fromkeys(words))[:_WORDS]
+
+
+def _spoken(row: Row) -> list[str]:
+    """Names, ids and dates in the row's messages, in turn."""
+    spoken = row.data["responses_create_params"].get("input")
+    named = ([quoted or name for quoted, name in _NAMES.findall(text)] for text in texts_in(spoken))
+    words = list(round_robin(named))
+    return [each for word in words for each in dict.fromkeys((word, word.removeprefix(_NUMBER_SIGN)))]

@@ -16,6 +16,7 @@ from gym_conformance.trajectories.learn import learn
 from gym_conformance.trajectories.novelty import Novelty
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
 from gym_conformance.trajectories.waiting import left_waiting
+from gym_conformance.trajectories.words import NOTHING_ASKED
 from gym_conformance.trials.attempts import Attempts, Broken
 from gym_conformance.trials.check import Attempt, Check, Need, the_server
 from gym_conformance.trials.trial import Trial
@@ -32,7 +33,8 @@ def alone(examples: SearchStrategy[Trajectory]) -> SearchStrategy[Schedule]:
 async def knowledge_of(trial: Trial) -> Knowledge:
     """What was learned about the gym, once for each run."""
     if trial.learned.knowledge is None:
-        trial.learned.knowledge = await learn(trial.gym)
+        look = trial.learned.first_look
+        trial.learned.knowledge = await learn(trial.gym, look.words if look else NOTHING_ASKED)
         trial.learned.waiting = await left_waiting(trial.gym, trial.learned.knowledge)
     return trial.learned.knowledge
 

@@ -108,19 +108,20 @@ class Suspicion(ABC):
 
 
 class Between(Suspicion):
-    """A probe just before another session and just after it, held to one before and after a pause that is as long."""
+    """A probe just before other sessions and just after them, held to one before and after a pause that is as long."""
 
     def __init__(
-        self, trial: Trial, twice: Twice, anyway: Anyway, writes: Callable[[], Trajectory], told: Told
+        self, trial: Trial, twice: Twice, anyway: Anyway, writes: Callable[[], Sequence[Trajectory]], told: Told
     ) -> None:
         super().__init__(trial, told, anyway)
         self._twice, self._writes = twice, writes
-        self._seconds = 0.0  # that the last session in between took
+        self._seconds = 0.0  # that the last sessions in between took
 
     async def _suspect(self, channel: Channel) -> tuple[Outcome, Outcome]:
         async def between() -> None:
             began = time.monotonic()
-            await run(self._trial.gym, channel, self._writes())
+            for one in self._writes():
+                await run(self._trial.gym, channel, one)
             self._seconds = time.monotonic() - began
 
         return await self._twice(channel, between)
@@ -219,5 +220,6 @@ async def expect_none(trial: Trial, suspicion: Suspicion) -> None:
     if found := await beyond_chance(trial, suspicion.tried, suspicion.control):
         told = suspicion.told
         trial.schedule = told.schedule
-        expected = f"{found.step} answers {found.expected!r}{told.expected}"
-        raise Violation(expected, f"{found.actual!r}{told.actual}", told.hint, Cause.OUTLIVING_STATE)
+        raise Violation(
+            f"{found.answer}{told.expected}", f"{found.actual!r}{told.actual}", told.hint, Cause.OUTLIVING_STATE
+        )
