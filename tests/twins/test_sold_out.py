@@ -10,6 +10,7 @@ from gym_conformance.contract.dataset_rows import Row, Source
 from gym_conformance.dataset import Dataset
 from gym_mocks.resources import ResourcesServer
 from tests.twins.judging import judge, telling
+from tests.twins.twin import rollout_of
 
 _FLIGHTS = {"HAT001": ("JFK", "SFO", 3), "HAT002": ("SFO", "JFK", 2), "HAT003": ("JFK", "LAX", 4)}
 
@@ -65,3 +66,25 @@ def test_what_all_sessions_sell_is_told(habit: str) -> None:
     rows = tuple(Row({"responses_create_params": each}, Source(Path("desk.jsonl"), 1)) for each in asked)
     findings = judge(server, Dataset(rows, (), len(rows)), checks={"isolation-earlier"})
     assert telling(findings) == ({"isolation-earlier"} if habit.endswith("for all") else set())
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_reward_that_all_sessions_wear_down_is_told(shared: bool) -> None:
+    """Only who has used a hint earns anything, so that nothing shows in a session that does nothing."""
+    used_by_all: list[str] = []
+
+    def use_up(state: list[str], hint: str) -> str:
+        """Use a hint, which costs something."""
+        used_by_all.append(hint)
+        state.append(hint)
+        return "warmer"
+
+    def verify(state: list[str]) -> float:
+        return max(0.0, 1.0 - 0.1 * len(used_by_all if shared else state)) if state else 0.0
+
+    server = ResourcesServer("hints", tools=[use_up], verify=verify, state=list)
+    asked = {"input": "Guess.", "tools": server.declarations}
+    rows = [Row({"responses_create_params": asked, "task": at}, Source(Path("hints.jsonl"), at)) for at in range(3)]
+    rollouts = tuple(rollout_of(row, ("use_up", {"hint": "first"}, "warmer"), reward=0.9) for row in rows)
+    findings = judge(server, Dataset(tuple(rows), rollouts, 3), checks={"isolation-earlier"})
+    assert telling(findings) == ({"isolation-earlier"} if shared else set())

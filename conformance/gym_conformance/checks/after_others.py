@@ -57,8 +57,8 @@ _SHARED = 3
 _ZEROS: Final = range(37, 180)
 
 _KEPT: Final = (
-    "Answers are cached for all sessions under the arguments, or under part of them: the key must include the session, and "
-    "all arguments, such as the size of a page and its cursor."
+    "Answers are cached for all sessions, or under part of the arguments: the key must include the session, and all "
+    "arguments, such as the size of a page and its cursor."
 )
 
 _LAST: Final = (

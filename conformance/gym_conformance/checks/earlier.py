@@ -76,7 +76,7 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
     An answer must earn the same on a row whether or not it was given to another row before, or an answer with the same
     beginning or end to the same row. It must earn the same the seventeenth time as the first, as must calls with names
     that nobody has used. And what the very first sessions were granted must not be refused to all later ones that do the
-    same, as where one stock is sold out for all.
+    same, as where one stock is sold out for all; nor may these all earn another reward.
 
     Values that differ anyway are not compared. A server that the suite launched is launched a second time, next to the
     first, with `--gym-profile ci` and longer ones, or if a difference may have been chance and the server starts within

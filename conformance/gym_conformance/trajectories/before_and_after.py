@@ -112,15 +112,18 @@ class FirstLook:
 
     @property
     def first_sessions(self) -> Iterator[FirstSession]:
-        """What was played, with the calls that each time were granted."""
+        """What was played, with the calls that each time were granted, and what it earned each time."""
         for played, repeated in zip(self.played, self.repeated, strict=True):
             runs = (played.outcome, *repeated)
             steps = zip(played.trajectory.calls, *(each.calls for each in runs), strict=False)
             refused = frozenset(
                 at for at, (call, *each) in enumerate(steps) if not all(_granted(call, one) for one in each)
             )
+            earned = played.outcome.reward
+            reward = earned if is_number(earned) and all(each.reward == earned for each in runs) else None
             if played.outcome.calls:  # a server that only grades is sent none
-                yield FirstSession(replace(played.trajectory, noise=refused), played.outcome.began, len(runs))
+                trajectory = replace(played.trajectory, noise=refused)
+                yield FirstSession(trajectory, played.outcome.began, len(runs), reward)
 
 
 def _granted(call: Call, step: StepOutcome) -> bool:
@@ -197,10 +200,8 @@ async def changed(
     failures: list[Exchange] = []
     # All runs of a probe come before another row is seeded.
     before = [[*await run_times(gym, one, RUNS - 1, failures), await run(gym, record, one)] for one in probes]
-    played, repeated = list[Played](), list[Sequence[Outcome]]()
-    for one in writes:
-        played.append(await play(gym, record, one))
-        repeated.append(await _repeated(gym, played[-1]) if repeating else ())
+    played = [await play(gym, record, one) for one in writes]  # all once, before one of them uses up what there is
+    repeated = [await _repeated(gym, one) if repeating else () for one in played]
     for one in writes:
         if one.calls:  # a read after writes may leave its result in a cache
             await run(gym, record, reading_again(one))

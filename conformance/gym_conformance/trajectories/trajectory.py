@@ -158,13 +158,15 @@ class FirstSession:
     Attributes:
         trajectory: its calls as they were made, with references in place of ids that it was given; those that were
             refused are noise.
-        began: when its seed and each of its calls began, in seconds of the monotonic clock.
+        began: when its seed, each of its calls and its verify began, in seconds of the monotonic clock.
         times: how many sessions were granted the same.
+        reward: what all of these earned; None if that is not known.
     """
 
     trajectory: Trajectory
     began: tuple[float, ...]
     times: int = 1
+    reward: float | None = None
 
 
 def _told_of(call: Call, session: int, places: Mapping[int, int]) -> Call:
