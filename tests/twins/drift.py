@@ -404,8 +404,8 @@ class BringsItsTools(WithoutDocument):
         return HttpReply.json({"error": "the arguments must be an object"})
 
 
-def _each_its_own() -> Dataset:
-    """Two rows that declare one tool with other arguments, each with a rollout that calls it."""
+def _each_its_own(*, recorded: bool = True) -> Dataset:
+    """Two rows that declare one tool with other arguments, each with a rollout that calls it, if it is `recorded`."""
     given = [{"kind": {"type": "string"}}, {"street": {"type": "string"}}]
     left = [*given]
 
@@ -416,7 +416,7 @@ def _each_its_own() -> Dataset:
     found = dataset(declare)
     turns = [("find_shops", dict.fromkeys(properties, "Mill"), '{"shops": 2}') for properties in given]
     played = [rollout_of(row, turn, said="Two.") for row, turn in zip(found.rows, turns, strict=True)]
-    return replace(found, rollouts=(*found.rollouts, *played))
+    return replace(found, rollouts=(*found.rollouts, *played)) if recorded else replace(found, rollouts=())
 
 
 class LooksUpMembers(WithoutDocument):
@@ -579,6 +579,19 @@ TWINS: tuple[Twin, ...] = (
         "drift-rows-disagree",
         partial(BringsItsTools, strict=False),
         data=_each_its_own(),
+    ),
+    twin(
+        "rows that bring their own tools, and no rollout",
+        "",
+        partial(BringsItsTools, strict=True),
+        data=_each_its_own(recorded=False),
+        tempts="drift",
+    ),
+    twin(
+        "rows that disagree, no rollout, and a server that takes all",
+        "drift-rows-disagree",
+        partial(BringsItsTools, strict=False),
+        data=_each_its_own(recorded=False),
     ),
     twin(
         "a default that its own schema refuses",

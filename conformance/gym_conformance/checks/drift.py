@@ -290,7 +290,8 @@ async def drift_rows_disagree(trial: Trial, subject: Any) -> None:
     Descriptions alone belong to `drift-description`. The members of an enum and the bounds of a number, a list or a text
     may depend on the row: only the members' types are compared, and which bounds there are. On a server that executes no
     tools, such as one that grades calls, each row may bring its own tools. So it may if the server holds each row to its
-    own definition: it takes rows' recorded calls, and refuses each in a row whose definition forbids it.
+    own definition: it takes rows' recorded calls, and refuses each in a row whose definition forbids it, or, if none is
+    recorded, answers the smallest call otherwise there.
 
     Our inference: one route serves them all.
     """
