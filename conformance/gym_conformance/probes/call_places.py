@@ -63,7 +63,7 @@ class Place:
             NoSession: the server refuses the seed.
         """
         replies = await self._prepare(await opened(self.gym, self.channel, self.row))
-        needed = [replies[call] for call, _ in passed(self.base)]
+        needed = [replies[call] for call, _ in passed(self.base) if 0 <= call < len(replies)]
         return not any(is_error(reply.status) or says_error(reply) for reply in needed)
 
     async def _prepare(self, session: Session) -> list[Reply]:
