@@ -196,13 +196,13 @@ def _reads_of(knowledge: Knowledge, found: Sequence[Trajectory], probes: Sequenc
         if new := {call.name for call in reads.calls} - asked:
             asked |= new
             yield reads
-    for row in [trajectory.row for trajectory in found][:1]:
+    if found:
         made = [call for trajectory in (*probes, *found) for call in trajectory.calls]
-        own = {tool.name for tool in row.tools}
+        own = {tool.name for tool in found[0].row.tools}
         known_ones = [Call(name, each) for name, several in knowledge.meaningful.items() for each in several[:_ASKED]]
         others = [call for call in known_ones if call.name in own and knowledge.reads(call.name) and call not in made]
         if others:
-            yield Trajectory(row, tuple(others[:_OTHERS]))
+            yield Trajectory(found[0].row, tuple(others[:_OTHERS]))
 
 
 async def _expect_unchanged_afresh(trial: Trial, found: Sequence[Trajectory]) -> int:

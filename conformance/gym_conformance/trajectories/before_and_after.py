@@ -30,7 +30,7 @@ from gym_conformance.trajectories.generate import Knowledge, is_read, may_read, 
 from gym_conformance.trajectories.learn import recorded_rows
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, StepOutcome, differences, varying
 from gym_conformance.trajectories.trajectory import FirstSession, Schedule, Trajectory, is_linked
-from gym_conformance.trajectories.words import NOTHING_ASKED, Known, known_arguments
+from gym_conformance.trajectories.words import NOTHING_ASKED, KnownWords, known_arguments
 
 #: Runs before, and as many after: one order in C(34, 17) = 2.3 billion.
 RUNS: Final = 17
@@ -106,7 +106,7 @@ class FirstLook:
     played: tuple[Played, ...] = ()
     repeated: tuple[Sequence[Outcome], ...] = ()
     change: ChangedAnswer | None = None
-    words: Known = NOTHING_ASKED
+    words: KnownWords = NOTHING_ASKED
     failures: tuple[Exchange, ...] = ()
     crowded: str = ""
 

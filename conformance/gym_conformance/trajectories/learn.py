@@ -25,7 +25,7 @@ from gym_conformance.trajectories.returned import Returned, returned
 from gym_conformance.trajectories.scout import Scouted, scouted
 from gym_conformance.trajectories.scripted import scripted
 from gym_conformance.trajectories.trajectory import Trajectory, resolve
-from gym_conformance.trajectories.words import NOTHING_ASKED, Known, known_arguments
+from gym_conformance.trajectories.words import NOTHING_ASKED, KnownWords, known_arguments
 from gym_schemas import scalars
 
 #: Recorded rollouts that are run to learn from.
@@ -67,7 +67,7 @@ _SEEN, _FIRST = 200, 3
 _MINED = 6
 
 
-async def learn(gym: Gym, asked: Known = NOTHING_ASKED) -> Knowledge:
+async def learn(gym: Gym, asked: KnownWords = NOTHING_ASKED) -> Knowledge:
     """Run a few recorded and made-up rollouts, and note what their tools return; `asked` is what some were asked before.
 
     Raises:

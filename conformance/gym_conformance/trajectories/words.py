@@ -68,7 +68,7 @@ _NUMBER_SIGN: Final = "#"
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownWords:
     """What came of asking.
 
     Attributes:
@@ -81,10 +81,10 @@ class Known:
     sessions: tuple[FirstSession, ...] = ()
     asked: frozenset[str] = frozenset()
 
-    def with_more(self, more: "Known") -> "Known":
+    def with_more(self, more: "KnownWords") -> "KnownWords":
         """The same, and what came of asking other tools."""
         arguments = {**self.arguments, **more.arguments}
-        return Known(arguments, (*self.sessions, *more.sessions), self.asked | more.asked)
+        return KnownWords(arguments, (*self.sessions, *more.sessions), self.asked | more.asked)
 
     def calls(self, row: Row) -> list[Call]:
         """Calls of the row's tools with what they know, those first whose texts are the row's own."""
@@ -92,7 +92,7 @@ class Known:
         return own_first(row, found, lambda call: call.arguments)
 
 
-NOTHING_ASKED: Final = Known()
+NOTHING_ASKED: Final = KnownWords()
 
 
 def own_first(row: Row, several: Sequence[T], arguments: Callable[[T], Any]) -> list[T]:
@@ -105,7 +105,7 @@ def own_first(row: Row, several: Sequence[T], arguments: Callable[[T], Any]) -> 
     return sorted(several, key=is_strange)
 
 
-async def known_arguments(gym: Gym, rows: Sequence[Row], asks: Callable[[Tool], bool] = lambda _: True) -> Known:
+async def known_arguments(gym: Gym, rows: Sequence[Row], asks: Callable[[Tool], bool] = lambda _: True) -> KnownWords:
     """Ask each tool, or each that `asks` selects, for the words of its row and of replies.
 
     Raises:
@@ -121,7 +121,7 @@ async def known_arguments(gym: Gym, rows: Sequence[Row], asks: Callable[[Tool], 
         found.setdefault(tool.name, []).extend(known)
         sessions += [session] if known and session else []
     arguments = {name: tuple(known) for name, known in found.items() if known}
-    return Known(arguments, tuple(sessions), frozenset(tool.name for tool, *_ in asked))
+    return KnownWords(arguments, tuple(sessions), frozenset(tool.name for tool, *_ in asked))
 
 
 async def _words(gym: Gym, row: Row) -> tuple[str, ...]:
@@ -171,7 +171,7 @@ def _together(tool: Tool, row: Row, words: Sequence[str]) -> list[tuple[str, ...
     `Book a flight from Rome to Oslo`: an origin alone, or one that is the destination too, is not known.
     """
     said = list(dict.fromkeys((*(word for word in _spoken(row) if word in words), *words)))
-    many = min(_MOST, len(_places(tool, said[0])))
+    many = min(_MOST, len(_places(tool, _least(tool), said[0])))
     near = sorted(combinations(range(len(said)), many), key=lambda places: places[-1] - places[0]) if many > 1 else []
     ordered = (tuple(said[place] for place in places) for each in near for places in permutations(each))
     return list(islice(ordered, _TOGETHER))
@@ -198,17 +198,17 @@ async def _answer(session: Noted, tool: Tool, *words: str) -> Answer | None:
 
 def _arguments_with(tool: Tool, word: str, *others: str) -> dict[str, Any] | None:
     """The minimal arguments of the tool with these words in their places, the last one in all that are left; None if it has none."""
-    ways = _places(tool, word)
+    least = _least(tool)
+    ways = _places(tool, least, word)
     said = chain((word, *others), repeat((word, *others)[-1]))
-    return _with(_least(tool), dict(zip(ways, said, strict=False))) if ways else None
+    return _with(least, dict(zip(ways, said, strict=False))) if ways else None
 
 
-def _places(tool: Tool, word: str) -> list[Way]:
-    """Where the tool's minimal arguments may have this word, or the number that it is: only a read that takes no text.
+def _places(tool: Tool, least: dict[str, Any], word: str) -> list[Way]:
+    """Where the tool's `least` arguments may have this word, or the number that it is: only a read that takes no text.
 
     What a number makes another tool do may take as long, as of a wait.
     """
-    least = _least(tool)
     of_type = {kind: [way for value, way in scalars(least) if type(value) is kind] for kind in (str, int)}
     numbers = of_type[int] if may_read(tool) and word.isdecimal() else []
     return [way for way in of_type[str] or numbers if admits(tool.parameters, _with(least, {way: word}))]
