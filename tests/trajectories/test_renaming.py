@@ -7,7 +7,16 @@ from gym_conformance.contract.dataset_rows import Call, Row, Source
 from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trajectories.markers import marked_sessions, markers, renewed
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome
-from gym_conformance.trajectories.renaming import names_in, new_names, phrased, read_back, renamed, shared_names, taking
+from gym_conformance.trajectories.renaming import (
+    days_in,
+    names_in,
+    new_names,
+    phrased,
+    read_back,
+    renamed,
+    shared_names,
+    taking,
+)
 from gym_conformance.trajectories.trajectory import Trajectory
 
 _ARGUMENTS = {
@@ -38,6 +47,19 @@ def test_calls_and_row_get_the_new_names_and_replies_are_read_back() -> None:
     assert other.row.data["responses_create_params"] is ROW.data["responses_create_params"]
     reply = Outcome((StepOutcome("/lend", 200, {"lent": [names[7]], "says": f"You have {names['saw']}."}),))
     assert read_back(reply, names).steps[0].body == {"lent": [7], "says": "You have saw."}
+
+
+def test_days_get_other_days_in_their_order_and_keep_their_times() -> None:
+    said = ("2026-03-02", "2026-03-03T10:00", "2026-03-02 09:30", "10:00", "someday")
+    lends = Trajectory(ROW, tuple(Call("lend", {"name": text}) for text in said))
+    days = days_in(lends)
+    assert days == frozenset(said[:3]) | {"2026-03-03"}
+    names = new_names(days, DRAW)
+    assert names["2026-03-02"] < names["2026-03-03"]
+    assert names["2026-03-03T10:00"] == names["2026-03-03"] + "T10:00"
+    assert names["2026-03-02 09:30"] == names["2026-03-02"] + " 09:30"
+    reply = Outcome((StepOutcome("/lend", 200, f"free on {names['2026-03-03']}"),))
+    assert read_back(reply, names).steps[0].body == "free on 2026-03-03"
 
 
 def test_a_field_keeps_its_name_whatever_is_called_so() -> None:

@@ -116,11 +116,14 @@ class _After:
         return partial(Likeness, trial, partial(after, same=True), partial(after, same=False), told)
 
 
-def by_name(trial: Trial, rows: Sequence[Row], trajectory: Trajectory, found: Sequence[Trajectory]) -> Iterator[Maker]:
+def by_name(
+    trial: Trial, rows: Sequence[Row], trajectory: Trajectory, found: Sequence[Trajectory], free: frozenset[Any]
+) -> Iterator[Maker]:
     """A trajectory after a session with the same names, held to one after a session with other names.
 
     The earlier session makes the same calls, on the same row or on that of another, whose things take the names. Or it
-    asks only after its writes, and what it was answered is kept under the names, or under the row's ids. Texts that are
+    asks only after its writes, and what it was answered is kept under the names, or under the row's ids. Where all names
+    cannot be new, those are that are `free`. Texts that are
     held to a pattern, such as a cell's, are others of the same shape, and were said on the row that is least alike.
     One that leaves out its first write must not find it done, such as something to undo. A session that only asks for
     names that the row does not know must not find what the earlier one called so. Nor must one that shares a single name
@@ -141,6 +144,8 @@ def by_name(trial: Trial, rows: Sequence[Row], trajectory: Trajectory, found: Se
     tried = [*((names, trajectory) for names in sets[:_SETS]), *zip(sets, others, strict=False)]
     if late.calls != trajectory.calls and (names := frozenset().union(*sets[:1], ids_of(trajectory.row))):
         tried.append((names, late))
+    if free and free not in sets:
+        tried += [(free, one) for one in (trajectory, late)]
     shaped = shaped_in(trajectory)
     shapes = [(shaped, Trajectory(row)) for row in _unlike(rows, trajectory.row)] if shaped else []
     if sets and len(writes := writes_in(trajectory.calls)) > 1:

@@ -291,7 +291,8 @@ def _are_equal(replies: Sequence[Reply]) -> bool:
 async def calls_invalid(trial: Trial, schedule: Schedule) -> None:
     """Puts a call into a trajectory: with one fault, such as a number far out of its bounds, or with hostile values.
 
-    Such values are the day 9999-99-99 and letters beyond ASCII. The call must not cause a 5xx.
+    Such values are the day 9999-99-99 and letters beyond ASCII. The call must not cause a 5xx. Nor must the verify after a
+    call that is answered with a 2xx, if the same session without the call is scored.
 
     Any other answer is fine, since tools may be lenient, if it sets the session's cookie again, as the replies to other
     calls do. A 5xx that is due to a lone surrogate alone does not count,
@@ -299,13 +300,24 @@ async def calls_invalid(trial: Trial, schedule: Schedule) -> None:
 
     Source: simple_agent/app.py (0.4.0) feeds any answer to the policy and continues; a crash sends no cookie.
     """
-    refusals = await _refusals(trial, schedule.trajectories[0])
-    if any(is_crash(step.status) for step in refusals) and has_surrogates(schedule.trajectories[0]):
-        refusals = await _refusals(trial, without_surrogates(schedule.trajectories[0]))
-    for step in refusals:
-        if is_crash(step.status):
+    tried = schedule.trajectories[0]
+    steps = await _refusals(trial, tried)
+    if any(is_crash(step.status) for step in steps) and has_surrogates(tried):
+        tried = without_surrogates(tried)
+        steps = await _refusals(trial, tried)
+    for step in steps:
+        if not is_crash(step.status):
+            continue
+        if step.name != VERIFY:
             hint = "The tool's function raises; validate its arguments, or catch the exception and return it as the tool's output."
             raise _not_taken(trial, step, f"{step.name} answers below 500", hint)
+        plain = replace(tried.without_noise(), calls=tried.calls[: min(tried.noise)])
+        if is_number((await run(trial.gym, Channel(trial.gym.endpoint), plain)).reward):
+            raise Violation(
+                "/verify scores the session, as without the calls that the definition forbids",
+                f"status {step.status}",
+                "A tool keeps what its definition forbids, and verify cannot handle it: check a call's arguments first.",
+            )
     await _expect_cookies(trial)
 
 
@@ -332,7 +344,7 @@ def _sets_none(exchange: Exchange) -> bool:
 
 
 async def _refusals(trial: Trial, trajectory: Trajectory) -> list[StepOutcome]:
-    """What the calls that are there to be refused are answered, in a session of their own."""
+    """What the calls that are there to be refused are answered, in a session of their own, and its verify if one is taken."""
     rollout = TrajectoryRun(trial.gym, trial.channel, trajectory)
     try:
         await rollout.step(2 + max(trajectory.noise, default=-1))
@@ -341,7 +353,8 @@ async def _refusals(trial: Trial, trajectory: Trajectory) -> list[StepOutcome]:
             raise
         trial.gym.endpoint.forgive(fault)
         raise NotApplicable("it hangs after a refused call; see calls-refused-harmless") from fault
-    return rollout.refusals
+    is_taken = any(is_success(step.status) for step in rollout.refusals)
+    return [*rollout.refusals, *([await rollout.verify()] if is_taken else [])]
 
 
 @property_check(

@@ -7,6 +7,8 @@ all sessions share, and that no seed resets, is the commonest leak that shipped.
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 from gym_conformance.checks.after_others import (
     by_answer,
@@ -25,8 +27,9 @@ from gym_conformance.findings import Cause
 from gym_conformance.grouping import round_robin
 from gym_conformance.session.channel import NoRoom
 from gym_conformance.trajectories.before_and_after import RUNS, ChangedAnswer, changed, changed_since, reads_on
-from gym_conformance.trajectories.execute import FEW
+from gym_conformance.trajectories.execute import FEW, beside
 from gym_conformance.trajectories.first import calling_more, known
+from gym_conformance.trajectories.free_names import free_names
 from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trajectories.outcome import varying
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
@@ -139,7 +142,8 @@ async def _expect_no_traces(
     trial: Trial, rows: Sequence[Row], knowledge: Knowledge, found: Sequence[Trajectory], crowded: list[str]
 ) -> _Pairs:
     """Try pairs of sessions of all kinds in turn, as far as there is time and room."""
-    kinds = _kinds(trial, rows, knowledge, found)
+    free = await beside((partial(free_names, trial.gym, one) for one in found), knowledge.several, trial.gym.endpoint)
+    kinds = _kinds(trial, rows, knowledge, found, free)
     makers = list(round_robin(kinds))
     seconds = max(_SECONDS, _PATIENCE * trial.settings.search.profile.patience)
     looking, excluding = (Patience(seconds, len(kinds)) for _ in range(2))
@@ -167,16 +171,20 @@ def _if_there_is_room(crowded: list[str]) -> Iterator[None]:
 
 
 def _kinds(
-    trial: Trial, rows: Sequence[Row], knowledge: Knowledge, found: Sequence[Trajectory]
+    trial: Trial,
+    rows: Sequence[Row],
+    knowledge: Knowledge,
+    found: Sequence[Trajectory],
+    free: Sequence[frozenset[Any]],
 ) -> Sequence[Iterator[Maker]]:
-    """What is suspected of earlier sessions, by kind."""
+    """What is suspected of earlier sessions, by kind; `free` has the names of each trajectory that may be others."""
     look = trial.learned.first_look
     differs = {probe: varying(before) for probe, before in zip(look.probes, look.before, strict=True)} if look else {}
     probes = (*differs, *_reads_of(knowledge, found, tuple(differs)))
     return (
         *(around(trial, probe, found, differs.get(probe, frozenset())) for probe in probes),
         where_it_ends(trial, knowledge, found),
-        (make for trajectory in found for make in by_name(trial, rows, trajectory, found)),
+        (make for one, names in zip(found, free, strict=True) for make in by_name(trial, rows, one, found, names)),
         (make for trajectory in found for make in by_phrase(trial, trajectory)),
         by_attempts(trial, found),
         by_row(trial, rows, knowledge),

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
+from itertools import islice
 from math import isclose
 
 from gym_conformance.checks import calls
@@ -10,7 +11,7 @@ from gym_conformance.checks.moves import expect_uncounted, takes_turns
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.verify_reply import is_number
-from gym_conformance.grouping import first_of_each
+from gym_conformance.grouping import grouped, round_robin
 from gym_conformance.printable import counted
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.refusals import may_tell_of_refusal, names_error
@@ -50,8 +51,8 @@ async def calls_error_harmless(trial: Trial, _: object) -> None:
     if trial.learned.after_errors is None:
         await _look(trial)
     found = [one for one in trial.learned.after_errors or () if _is_brief(one)]
-    different = first_of_each(lambda one: frozenset(call.name for call in _noise(one)), found)
-    looked_at = list(different.values())[:_LOOKED_AT]
+    by_tools = grouped(lambda one: frozenset(call.name for call in _noise(one)), found)
+    looked_at = list(islice(round_robin(by_tools.values()), _LOOKED_AT))
     for noisy in looked_at:
         with suppress(NotApplicable):
             await _expect_as_without(trial, noisy)
@@ -136,8 +137,8 @@ async def _unexplained(trial: Trial, noisy: Trajectory, mask: frozenset[Place]) 
     """
     tried = [noisy.without_noise(), noisy, noisy.repeating(noisy.noise)]
     plain, once, twice = await run_each(trial.gym, tried)
-    values = (value for call in _noise(noisy) for value, _ in scalars(resolve(call.arguments, [])))
-    named = {abs(value) for value in values if is_number(value)} - {1}
+    asked = [resolve(call.arguments, []) for call in _noise(noisy)]
+    named = {abs(value) for value, _ in scalars(asked) if is_number(value)} - {1}
     usual = {
         (name_of(way), value) for step in plain.calls for value, way in scalars(step.body) if isinstance(value, str)
     }
@@ -146,7 +147,7 @@ async def _unexplained(trial: Trial, noisy: Trajectory, mask: frozenset[Place]) 
         if one.step == VERIFY or one.of_time or any(each.steps[int(one.place[0])].is_refused for each in (plain, once)):
             return True
         is_usual = isinstance(one.actual, str) and (name_of(one.place), one.actual) in usual
-        if one.actual is not ABSENT and not is_usual and may_tell_of_refusal(one.actual):
+        if one.actual is not ABSENT and not is_usual and may_tell_of_refusal(one.actual, asked):
             return True
         if not (is_number(one.expected) and is_number(one.actual)):
             return False

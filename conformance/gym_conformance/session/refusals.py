@@ -58,11 +58,16 @@ def says_no(reply: Reply, asked: Any = None) -> bool:
     What the call itself `asked` counts for nothing: a reason such as "no longer needed" comes back in the reply.
     """
     if is_success(reply.status):
-        return _has_no(reply.said) and _has_no(_without(reply.said, asked))
+        return _has_no(reply.said, asked)
     return is_refusal(reply.status) and reply.status not in _OTHER_REFUSALS
 
 
-def _has_no(value: Any) -> bool:
+def _has_no(value: Any, asked: Any = None) -> bool:
+    """Whether it has a word of refusals, and has one, too, without what the call asked."""
+    return _has_word(value) and (asked is None or _has_word(_without(value, asked)))
+
+
+def _has_word(value: Any) -> bool:
     """Whether a text, or anything else as JSON in which no letter is escaped, has a word of refusals at either end."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     ends = text if len(text) <= 2 * _SEARCHED else f"{text[:_SEARCHED]}\n{text[-_SEARCHED:]}"
@@ -121,9 +126,9 @@ def names_error(reply: Reply) -> bool:
     return isinstance(said, str) and _ERROR.match(said) is not None
 
 
-def may_tell_of_refusal(value: Any) -> bool:
-    """Whether what a reply lists may be something that was refused: by a word in it, or by a false."""
-    return _has_no(value) or any(part is False for part, _ in scalars(value))
+def may_tell_of_refusal(value: Any, asked: Any = None) -> bool:
+    """Whether what a reply lists may be something that was refused: by a false, or by a word that the call did not say."""
+    return _has_no(value, asked) or any(part is False for part, _ in scalars(value))
 
 
 def refuses(reply: Reply, asked: Any = None) -> bool:

@@ -54,7 +54,7 @@ def _without_listed(body: Any, refused: Sequence[Call]) -> tuple[Any, int]:
 def _tells_of(entry: Any, refused: Sequence[Call]) -> bool:
     """Whether what a list has tells of one of these calls, or of what it said, that it was refused."""
     said = text(entry)
-    return may_tell_of_refusal(entry) and any(
+    return may_tell_of_refusal(entry, [call.arguments for call in refused]) and any(
         text(part)[1:-1] in said
         for call in refused
         for part in (call.name, *(value for value, _ in scalars(call.arguments)))

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import date
 from random import Random, SystemRandom
 from typing import Any, Final
 
@@ -43,8 +44,11 @@ FREE = frozenset({"type", "description", "title", "default", "minLength", "maxLe
 #: The row's fields that are not renamed: the policy or the collector reads them.
 _NOT_OWN = frozenset({"responses_create_params", "agent_ref"})
 
-#: A date or a time is not a name, and cannot be replaced by a word.
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?|\d{1,2}:\d{2}(:\d{2})?")
+#: A date or a time is not a name, and cannot be replaced by a word; a day can be by another one.
+_DATE = re.compile(r"(?P<day>\d{4}-\d{2}-\d{2})([T ].*)?|\d{1,2}:\d{2}(:\d{2})?")
+
+#: The first and the last new day: all libraries can handle what is between them.
+_FIRST_DAY, _LAST_DAY = date(1700, 1, 1), date(2250, 12, 31)
 
 _NAMED_LIKE_IDS = re.compile(r"(^|_)(id|ids|number|no|key|code|book|item)$|Id$", re.IGNORECASE)
 
@@ -140,6 +144,19 @@ def names_in(trajectory: Trajectory) -> tuple[frozenset[Any], ...]:
     return tuple(dict.fromkeys(names for names in (every, texts, novel) if names))
 
 
+def days_in(trajectory: Trajectory) -> frozenset[str]:
+    """Days, and times on a day, in texts whose schema takes any word."""
+    found = arguments_of(trajectory.row, trajectory.calls)
+    said = {value for _, value, schema in found if isinstance(value, str) and takes_any_word(schema)}
+    return frozenset(text for value in said if (day := _day_in(value)) for text in (value, day))
+
+
+def _day_in(text: str) -> str:
+    """The day with which a date begins; '' if the text is none."""
+    written = _DATE.fullmatch(text)
+    return written["day"] or "" if written else ""
+
+
 def shaped_in(trajectory: Trajectory) -> frozenset[str]:
     """Texts whose schema has a pattern that accepts any text of their shape, such as a cell or a license plate."""
     return frozenset(
@@ -210,13 +227,19 @@ def _arguments(value: Any, schema: Any, name: str = "") -> Iterator[tuple[str, A
 
 
 def new_names(names: frozenset[Any], draw: Random = _ANY) -> Names:
-    """A new name for each, in the same sort order, so that a sorted list stays sorted."""
-    words = sorted(name for name in names if isinstance(name, str))
+    """A new name for each, in the same sort order, so that a sorted list stays sorted; for a day another day."""
+    texts = [name for name in names if isinstance(name, str)]
+    words = sorted(name for name in texts if not _day_in(name))
     numbers = sorted(name for name in names if not isinstance(name, str))
-    new_words = sorted(word(draw) for _ in words)
-    return dict(zip(words, new_words, strict=True)) | dict(
-        zip(numbers, sorted(draw.sample(range(_LEAST, _MOST), len(numbers))), strict=True)
-    )
+    days = sorted({day for name in texts if (day := _day_in(name))})
+    range_of_days = range(_FIRST_DAY.toordinal(), _LAST_DAY.toordinal() + 1)
+    drawn = sorted(draw.sample(range_of_days, len(days)))
+    new_days = {day: date.fromordinal(each).isoformat() for day, each in zip(days, drawn, strict=True)}
+    return {
+        **dict(zip(words, sorted(word(draw) for _ in words), strict=True)),
+        **dict(zip(numbers, sorted(draw.sample(range(_LEAST, _MOST), len(numbers))), strict=True)),
+        **{name: new_days[day] + name.removeprefix(day) for name in texts if (day := _day_in(name))},
+    }
 
 
 def taking(names: frozenset[Any], new: Names) -> Names:

@@ -18,8 +18,8 @@ SCHEMA: Final = "gym-conformance/schedule/1"
 #: The policy's answer if no other is given; no environment rewards it.
 PLAIN_ANSWER: Final = "Done."
 
-#: What hardly any argument may be.
-STRANGE: Final[dict[str, Any]] = {"unexpected": []}
+#: What hardly any argument may be; where a reply repeats it, its name must not read like a refusal, as `unexpected` does.
+STRANGE: Final[dict[str, Any]] = {"strange": []}
 
 #: A word of a text, which may be an id.
 WORD: Final = re.compile(r"[\w-]+(?:[.:/][\w-]+)*")
