@@ -26,7 +26,14 @@ from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.findings import Cause
 from gym_conformance.grouping import round_robin
 from gym_conformance.session.channel import NoRoom
-from gym_conformance.trajectories.before_and_after import RUNS, ChangedAnswer, changed, changed_since, reads_on
+from gym_conformance.trajectories.before_and_after import (
+    RUNS,
+    ChangedAnswer,
+    FirstLook,
+    changed,
+    changed_since,
+    reads_on,
+)
 from gym_conformance.trajectories.execute import FEW, beside
 from gym_conformance.trajectories.first import calling_more, known
 from gym_conformance.trajectories.free_names import free_names
@@ -88,9 +95,9 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
 
     Source: `add_session_id` in nemo_gym/server_utils.py (every version).
     """
-    look = trial.learned.first_look
-    expect_unchanged(trial, look.change if look else None)
+    _expect_as_at_first(trial)
     knowledge = await knowledge_of(trial)
+    look = _expect_as_at_first(trial)
     crowded = [look.crowded] if look and look.crowded else []
     with _if_there_is_room(crowded):
         expect_unchanged(trial, await changed_since(trial.gym, look) if look else None)
@@ -105,6 +112,13 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
     with _if_there_is_room(crowded):
         looked = await _expect_unchanged_afresh(trial, found)
     pairs.tell(trial, looked, crowded)
+
+
+def _expect_as_at_first(trial: Trial) -> FirstLook | None:
+    """Require that what the untouched server answered has not changed, as far as it was looked at, and return that."""
+    look = trial.learned.first_look
+    expect_unchanged(trial, look.change if look else None)
+    return look
 
 
 def _tried(knowledge: Knowledge) -> list[Trajectory]:

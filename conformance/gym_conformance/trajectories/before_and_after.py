@@ -178,6 +178,18 @@ async def _look(gym: Gym) -> FirstLook:
     return replace(await changed(gym, probes, writes, repeating=True), words=words)
 
 
+async def look_again(gym: Gym, look: FirstLook, found: Sequence[Trajectory]) -> FirstLook:
+    """The look, and what has changed after what tools were found to accept, in what its own reads show."""
+    reads = {repr(one.calls): one for each in found if (one := each.without(writes_in(each.calls))).calls}
+    if look.change or not reads:
+        return look
+    try:
+        with gym.endpoint.forgiving():
+            return replace(look, change=(await changed(gym, tuple(reads.values()), found)).change)
+    except (ServerFault, PathHangs, NoRoom):
+        return look
+
+
 def _asking(reads: Trajectory, known: Sequence[Call]) -> Trajectory:
     return replace(reads, calls=(*reads.calls, *[call for call in known if call not in reads.calls][:_KNOWN]))
 

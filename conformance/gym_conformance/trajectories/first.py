@@ -299,10 +299,15 @@ def _once_all_is_done(knowledge: Knowledge, trajectory: Trajectory) -> Iterator[
 
 
 def _others(schema: Schema, known: Any) -> Iterator[Any]:
-    """The other members of an enum, and the bounds of a number: there may be no such thing now, or not so much of it."""
+    """The other members of an enum, and the bounds of a number: there may be no such thing now, or not so much of it.
+
+    A number that was left out is one that hardly anything has.
+    """
     if isinstance(schema, dict):
         members = (*schema.get("enum", ()), *(schema[bound] for bound in _BOUNDED if bound in schema))
         yield from (member for member in members if member != known)
+        if known is None and admits(schema, _FURTHER_ON) and not admits(schema, _UNKNOWN_NAME):
+            yield _FURTHER_ON
 
 
 def _reading_at(trajectory: Trajectory, at: int) -> Trajectory:

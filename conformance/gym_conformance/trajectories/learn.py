@@ -2,12 +2,12 @@
 
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Any
 
-from gym_conformance.contract.dataset_rows import Call, Row
+from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import tool_path
 from gym_conformance.contract.gold_names import may_be_gold
 from gym_conformance.contract.openapi import ServerKind
@@ -67,31 +67,63 @@ _SEEN, _FIRST = 200, 3
 _MINED = 6
 
 
-async def learn(gym: Gym, asked: KnownWords = NOTHING_ASKED) -> Knowledge:
-    """Run a few recorded and made-up rollouts, and note what their tools return; `asked` is what some were asked before.
+@dataclass(frozen=True)
+class Found:
+    """What tools know, and what they were found to accept, on rows without a recorded rollout that calls them."""
+
+    words: KnownWords
+    scouted: tuple[Scouted, ...]
+
+    @property
+    def taken(self) -> tuple[Trajectory, ...]:
+        """Calls that the tools accept, by row."""
+        return tuple(each.taken for each in self.scouted if each.taken.calls)
+
+
+def _rows(gym: Gym) -> tuple[Row, ...]:
+    """The rows from which something can be learned about tools."""
+    return tuple(row for row in gym.rows if row.tools) or gym.rows or (gym.row,)
+
+
+def _is_graded(gym: Gym) -> bool:
+    """Whether calls are only written down, never sent."""
+    return gym.kind is ServerKind.SINGLE_TURN
+
+
+async def find(gym: Gym, asked: KnownWords = NOTHING_ASKED) -> Found:
+    """Find calls that the tools accept; `asked` is what some were asked before.
 
     Raises:
         ServerFault: the server does not answer.
     """
+    rows = () if _is_graded(gym) else _rows(gym)
+    words = asked.with_more(await known_arguments(gym, rows[:_MADE_UP], lambda tool: tool.name not in asked.asked))
+    return Found(words, tuple(await _scouted(gym, rows, words.arguments)))
+
+
+async def learn(gym: Gym, found: Found | None = None) -> Knowledge:
+    """Run a few recorded and made-up rollouts, and note what their tools return; `found` is what was found before, if it was.
+
+    Raises:
+        ServerFault: the server does not answer.
+    """
+    found = found or await find(gym)
     calls = [call for _, several in gym.recorded_calls for call in several]
-    rows = tuple(row for row in gym.rows if row.tools) or gym.rows or (gym.row,)
-    graded = gym.kind is ServerKind.SINGLE_TURN  # its calls are only written down, never sent
-    played_rows = () if graded else rows[:_MADE_UP]
-    words = asked.with_more(await known_arguments(gym, played_rows, lambda tool: tool.name not in asked.asked))
-    found = await _found(gym, () if graded else rows, calls, words.arguments)
+    rows, graded, words = _rows(gym), _is_graded(gym), found.words
     knowledge = Knowledge(
         rows=rows,
         answers={row: _answers(gym, row) for row in gym.rows or (gym.row,)},
         meaningful={**words.arguments, **distinct(((call.name, call.arguments) for call in calls), repr)},
         known_trajectories=(*recorded_trajectories(gym), *(() if graded else _written(gym, rows)), *_taken(found)),
-        crashing=tuple(one for each in found for one in each.crashing),
-        first_sessions=(*words.sessions, *(each.session for each in found)),
+        crashing=tuple(one for each in found.scouted for one in each.crashing),
+        first_sessions=(*words.sessions, *(each.session for each in found.scouted)),
     )
     knowledge = await _with_pace(gym, knowledge)
     runs = knowledge.known_trajectories[:_RUNS]
     knowledge = knowledge if graded else await _with_further_reads(gym, knowledge, runs)
     knowledge = knowledge if gym.recorded else await _with_paid_answers(gym, knowledge)
-    outcomes = await run_each(gym, (*runs, *(made_up(knowledge, row) for row in played_rows)))
+    made = (made_up(knowledge, row) for row in (() if graded else rows[:_MADE_UP]))
+    outcomes = await run_each(gym, (*runs, *made))
     played = [step for outcome in outcomes for step in outcome.calls]
     values = (*(call.arguments for call in calls), *(step.body for step in played))
     return replace(knowledge, returned=_returned(played), mined=_by_name(values))
@@ -228,11 +260,9 @@ def _written(gym: Gym, rows: Iterable[Row]) -> Iterator[Trajectory]:
         yield replace(one, calls=(*one.calls, *bare_reads(one.row)[:_READS]))
 
 
-async def _found(
-    gym: Gym, rows: Sequence[Row], recorded: Iterable[Call], words: Mapping[str, Sequence[Any]]
-) -> list[Scouted]:
+async def _scouted(gym: Gym, rows: Sequence[Row], words: Mapping[str, Sequence[Any]]) -> list[Scouted]:
     """What is found on rows with tools that no recorded rollout calls; further rows count where they show another tool at work."""
-    called = {call.name for call in recorded}
+    called = {call.name for _, several in gym.recorded_calls for call in several}
 
     def uncalled(row: Row) -> set[str]:
         return {tool.name for tool in row.tools} - called
@@ -252,10 +282,10 @@ async def _found(
     return found
 
 
-def _taken(found: Sequence[Scouted]) -> Iterator[Trajectory]:
+def _taken(found: Found) -> Iterator[Trajectory]:
     """Calls that the tools were found to accept, and then the same with calls that may end the episode."""
-    yield from (each.taken for each in found if each.taken.calls)
-    yield from (ended for each in found for ended in each.ended)
+    yield from found.taken
+    yield from (ended for each in found.scouted for ended in each.ended)
 
 
 def _answers(gym: Gym, row: Row) -> tuple[str, ...]:

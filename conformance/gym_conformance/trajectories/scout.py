@@ -83,9 +83,14 @@ async def scouted(gym: Gym, row: Row, tools: Sequence[Tool], words: Mapping[str,
     reads = [tool for tool in tools[:_TOOLS] if may_read(tool)]
     endings = [tool for tool in tools[:_TOOLS] if tool.name.lower().startswith(_ENDS)]
     writes = sorted((tool for tool in tools[:_TOOLS] if tool not in (*reads, *endings)), key=_adds)
-    await scout.find_all((*reads, *writes))
+    removals = [tool for tool in writes if not _adds(tool)]
+    await scout.find_all((*reads, *removals))
+    for tool in filter(_adds, writes):
+        # at once, since a later call may take all that was added, as a checkout does
+        if await scout.find_all([tool]) and await scout.find_all(removals, briefly=True):
+            await scout.repeat([tool])
     # retry removals that had nothing to remove before something was added, and leave something behind afterwards
-    if await scout.find_all([tool for tool in writes if not _adds(tool)]):
+    if await scout.find_all(removals):
         await scout.repeat(writes)
         if await scout.find_all(writes):  # a removal may have taken what another tool needs
             await scout.repeat(writes)
@@ -129,12 +134,12 @@ class _Scout:
         self._refused: dict[str, list[tuple[Any, Any]]] = {}
         self._in_vain: dict[str, tuple[Tool, Any]] = {}  # the first refused call of each read
 
-    async def find_all(self, tools: Sequence[Tool]) -> Sequence[Call]:
-        """Find a call of each tool that has none yet, and return the accepted ones."""
+    async def find_all(self, tools: Sequence[Tool], *, briefly: bool = False) -> Sequence[Call]:
+        """Find a call of each tool that has none yet, by a few tries alone if `briefly`, and return the accepted ones."""
         made = len(self.calls)
         for tool in tools:
             before = len(self.calls)
-            await self._find(tool)
+            await self._find(tool, briefly=briefly)
             if len(self.calls) > before and not is_read(tool.name):
                 await self._look_again()
         return self.calls[made:]
@@ -153,15 +158,16 @@ class _Scout:
         known = [self.taken[tool.name] for tool in reads if tool.name in self.taken]
         return [call for call in known if since and call not in self.calls[since:]]
 
-    async def _find(self, tool: Tool) -> None:
+    async def _find(self, tool: Tool, *, briefly: bool) -> None:
         """Keep the first accepted one of a few calls, then of a few with other words, or members of an enum or a list, unless the tool has one."""
         asked: list[Any] = []
-        for candidates, most in (
+        ways = (
             (self._candidates, _TRIES),
             (self._with_another, _TRIES + _OTHERS),
             (self._with_members, _TRIES + _OTHERS + _MEMBERS),
             (self._with_listed, _TRIES + _OTHERS + _MEMBERS + _LISTED),
-        ):
+        )
+        for candidates, most in ways[: 1 if briefly else None]:
             for arguments in candidates(tool) if tool.name not in self.taken else ():
                 if len(asked) < most and arguments not in asked:
                     asked.append(arguments)
@@ -246,9 +252,9 @@ class _Scout:
         return True
 
     def _candidates(self, tool: Tool) -> Iterator[Any]:
-        """Arguments with known words or similar row values, then ones from replies and the row, then minimal ones, then all.
+        """Arguments with known words or similar row values, then what was sent before, then ones from replies and the row.
 
-        Definitions written by hand often do not say which arguments are required.
+        Then minimal ones, then all: definitions written by hand often do not say which arguments are required.
         """
         plain = plain_arguments(tool)
         if plain is None:
@@ -258,6 +264,7 @@ class _Scout:
             yield _each(usual, tool.parameters, self._of_row)
             yield known
             yield some(known)
+        yield from self._as_sent(tool, plain)
         of_row = self._with_own(tool, plain)
         # a page or an index of 1 may well be none
         least = (self._with_returned(tool, plain), of_row)
@@ -266,6 +273,17 @@ class _Scout:
         yield some(of_row)
         yield plain
         yield self._with_own(tool, plain_arguments(_with_all_required(tool)))
+
+    def _as_sent(self, tool: Tool, arguments: Any) -> Iterator[Any]:
+        """The arguments of the last write that was accepted, if it has all that are texts: what was added is taken away by these."""
+        sent = next((call.arguments for call in reversed(self.calls) if not is_read(call.name)), None)
+        texts = (
+            {key for key, value in arguments.items() if isinstance(value, str)}
+            if isinstance(arguments, dict)
+            else set()
+        )
+        if not may_read(tool) and isinstance(sent, dict) and texts and texts <= sent.keys():
+            yield {key: sent.get(key, value) for key, value in arguments.items()}
 
     def _with_returned(self, tool: Tool, arguments: Any) -> Any:
         return _each(arguments, tool.parameters, self._filled)

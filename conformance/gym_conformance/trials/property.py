@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from gym_conformance.session.channel import NoRoom
+from gym_conformance.trajectories.before_and_after import look_again
 from gym_conformance.trajectories.explore import explore
 from gym_conformance.trajectories.first import known_alone
 from gym_conformance.trajectories.generate import Knowledge
-from gym_conformance.trajectories.learn import learn
+from gym_conformance.trajectories.learn import find, learn
 from gym_conformance.trajectories.novelty import Novelty
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
 from gym_conformance.trajectories.waiting import left_waiting
@@ -34,7 +35,10 @@ async def knowledge_of(trial: Trial) -> Knowledge:
     """What was learned about the gym, once for each run."""
     if trial.learned.knowledge is None:
         look = trial.learned.first_look
-        trial.learned.knowledge = await learn(trial.gym, look.words if look else NOTHING_ASKED)
+        found = await find(trial.gym, look.words if look else NOTHING_ASKED)
+        if look:  # before anything else that they do for all sessions is done
+            trial.learned.first_look = await look_again(trial.gym, look, found.taken)
+        trial.learned.knowledge = await learn(trial.gym, found)
         trial.learned.waiting = await left_waiting(trial.gym, trial.learned.knowledge)
     return trial.learned.knowledge
 
