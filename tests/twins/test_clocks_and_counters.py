@@ -5,11 +5,12 @@ import json
 import random
 import time
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from pydantic import Field
 
 from gym_conformance.checks.calls import calls_refused_harmless
 from gym_conformance.contract.dataset_rows import Call, Rollout
@@ -23,13 +24,16 @@ from gym_conformance.trials.bench import Bench
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.trial import Trial
 from gym_mocks.reference import ReferenceServer
+from gym_mocks.resources import ResourcesServer
 from gym_mocks.resources.function_tool import FunctionTool
 from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
 from tests.twins.innocent import WithoutDocument
 from tests.twins.judging import found_by, on_gym
-from tests.twins.twin import dataset
+from tests.twins.twin import Turn, dataset, rollout_of
+from tests.twins.unrecorded import rows_of
 
 Json = dict[str, Any]
+Short = Annotated[str, Field(min_length=1, max_length=40)]
 
 
 class TicksForEachCall(WithoutDocument):
@@ -351,3 +355,58 @@ def test_a_call_takes_longer_while_others_are_made(key: str, verdict: Verdict) -
     data = replace(dataset(), rollouts=())
     [finding] = found_by("isolation-concurrent", SaysHowLongItTook(key), data)
     assert finding.verdict is verdict, finding.actual
+
+
+@dataclass
+class Notes:
+    """Notes under ids of their own, those that the index knows, and how many calls were made."""
+
+    kept: dict[str, str] = field(default_factory=dict)
+    indexed: dict[str, str] = field(default_factory=dict)
+    made: int = 0
+
+
+class IndexLagsBehind(ResourcesServer):
+    """What is written is found once the index has caught up: after each third call, or a refused one, if careless."""
+
+    def __init__(self, *, careless: bool = False) -> None:
+        def add_note(state: Notes, text: Short) -> Json:
+            note = f"note-{random.randrange(16**8):08x}"
+            state.kept[note] = text
+            return {"note_id": note}
+
+        def search(state: Notes, query: Short) -> Json:
+            return {"hits": [{"note_id": note, "text": text} for note, text in state.indexed.items() if query in text]}
+
+        def delete_note(state: Notes, note_id: Short) -> Json:
+            del state
+            raise HttpRefusal(403, f"{note_id} is protected")
+
+        super().__init__("notes", tools=[add_note, search, delete_note], state=Notes, verify=lambda: 0.0)
+        del self.handlers["GET", "/openapi.json"]
+        self.careless = careless
+
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
+        refused = True
+        try:
+            reply = await super()._call_tool(request)
+            refused = False
+        finally:
+            if session := self.sessions.get(request.session_id):
+                session.state.made += 1
+                if refused if self.careless else session.state.made % 3 == 0:
+                    session.state.indexed = dict(session.state.kept)
+        return reply
+
+
+@pytest.mark.parametrize("careless", [False, True])
+def test_what_calls_bring_to_light_may_be_named_otherwise_each_time(careless: bool) -> None:
+    data = rows_of(IndexLagsBehind(careless=careless))
+    turns: list[Turn] = [
+        ("add_note", {"text": "a lantern"}, {"note_id": "note-1"}),
+        ("search", {"query": "lantern"}, {"hits": []}),
+        ("search", {"query": "lantern"}, {"hits": []}),
+    ]
+    played = tuple(rollout_of(row, *turns) for row in data.rows)
+    found = found_by("calls-refused-harmless", IndexLagsBehind(careless=careless), replace(data, rollouts=played))
+    assert (worst(found) is Verdict.FAIL) is careless, found

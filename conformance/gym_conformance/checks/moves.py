@@ -42,6 +42,9 @@ from gym_schemas.json_values import text
 #: Runs without the refused calls: what differs among them is left out.
 _PLAIN = 8
 
+#: Further runs with them, for the same reason.
+_AGAIN = 2
+
 #: A number of tries or turns.
 _NUMBER: Final = re.compile(r"(?<![\w.])[0-9]{1,6}(?![\w.][0-9])", re.ASCII)
 
@@ -239,7 +242,12 @@ async def _moved_by_a_taken_call(trial: Trial, noisy: Trajectory, names: set[str
 async def _unlike_reads(
     trial: Trial, noisy: Trajectory, refused: Outcome, mask: frozenset[Place]
 ) -> list[list[Difference]]:
-    """What differs where a read is made, and taken, instead of each refused call; for each of a few: nothing, if each call is a turn."""
+    """What differs where a read is made, and taken, instead of each refused call; nothing, if each call is a turn.
+
+    That is told for each of a few reads. What turns bring to light may have an id that is another one in each run, and
+    is not there without them.
+    """
+    mask |= varying([refused, *await _runs(trial, [noisy] * _AGAIN)])
     recorded = [call for one in known(await knowledge_of(trial)) if one.row is noisy.row for call in one.calls]
     reads = [call for call in recorded if is_read(call.name) and not is_linked(call.arguments)]
     found = []
