@@ -6,10 +6,12 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import Field
 
+from gym_conformance.checks.registry import CHECKS
 from gym_conformance.findings import Verdict, worst
+from gym_conformance.trajectories.profiles import Profile
 from gym_mocks.resources import ResourcesServer
-from gym_mocks.wire import HttpRefusal
-from tests.twins.judging import found_by
+from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest, json_body
+from tests.twins.judging import found_by, running
 from tests.twins.twin import recorded_in_each, rollout_of
 from tests.twins.unrecorded import rows_of
 
@@ -293,3 +295,84 @@ def test_what_was_closed_meanwhile_is_not_changed(*, careful: bool, verdict: Ver
     rollouts = tuple(rollout_of(row, *each) for row, each in zip(data.rows, done, strict=True))
     found = found_by("calls-refused-harmless", server, replace(data, rollouts=rollouts))
     assert worst(found) is verdict, [one.actual for one in found]
+
+
+@dataclass
+class Vault:
+    deeds: list[str] = field(default_factory=lambda: ["house", "boat", "field"])
+
+
+def vault(*, careful: bool) -> ResourcesServer:
+    """One deed must stay; unless it is `careful`, it is gone before that is seen."""
+
+    def withdraw(state: Vault, deed: str) -> dict[str, Any]:
+        """Take a deed out."""
+        if deed not in state.deeds:
+            raise HttpRefusal(404, f"there is no {deed}")
+        if careful and deed == "field":
+            raise HttpRefusal(403, "it is not yours")
+        state.deeds.remove(deed)
+        if deed == "field":
+            raise HttpRefusal(403, "it is not yours")
+        return {"withdrawn": deed}
+
+    def list_deeds(state: Vault) -> dict[str, Any]:
+        """Show what is there."""
+        return {"deeds": state.deeds}
+
+    return ResourcesServer("vault", tools=[withdraw, list_deeds], verify=lambda: 0.0, state=Vault)
+
+
+@pytest.mark.parametrize(("careful", "verdict"), [(True, Verdict.PASS), (False, Verdict.FAIL)])
+def test_a_call_that_was_refused_when_it_was_recorded_leaves_no_trace(*, careful: bool, verdict: Verdict) -> None:
+    server = vault(careful=careful)
+    calls: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+        ("withdraw", {"deed": "boat"}, {"withdrawn": "boat"}),
+        ("withdraw", {"deed": "field"}, {"detail": "it is not yours"}),
+        ("list_deeds", {}, {"deeds": ["house", "field"]}),
+    ]
+    found = found_by("calls-refused-harmless", server, recorded_in_each(rows_of(server), *calls))
+    assert worst(found) is verdict, [one.actual for one in found]
+
+
+@dataclass
+class Labels:
+    label: str = "none"
+
+
+class LabelsJars(ResourcesServer):
+    """A label is as long as the definition says; unless it is `careful`, a longer one is written first."""
+
+    def __init__(self, *, careful: bool) -> None:
+        def write_label(state: Labels, label: Annotated[str, Field(min_length=3, max_length=12)]) -> dict[str, Any]:
+            """Write a label."""
+            state.label = label
+            return {"written": label}
+
+        def read_label(state: Labels) -> dict[str, Any]:
+            """Read it."""
+            return {"label": state.label}
+
+        super().__init__("jars", tools=[write_label, read_label], verify=lambda: 0.0, state=Labels)
+        del self.handlers["GET", "/openapi.json"]
+        self.careful = careful
+
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
+        try:
+            return await super()._call_tool(request)
+        except HttpRefusal:
+            session = self.sessions.get(request.session_id)
+            match json_body(request):
+                case {"label": str(text)} if session and not self.careful and len(text) > 12:
+                    session.state.label = text
+            raise
+
+
+@pytest.mark.parametrize(("careful", "verdict"), [(True, Verdict.PASS), (False, Verdict.FAIL)])
+def test_a_text_that_is_too_long_leaves_no_trace(*, careful: bool, verdict: Verdict) -> None:
+    server = LabelsJars(careful=careful)
+    [check] = [each for each in CHECKS if each.id == "calls-refused-harmless"]
+    few = Profile("tests", 2, 0.0)  # what is drawn would find it only now and then
+    with running(server, rows_of(server), timeout=5.0, profile=few) as run:
+        [finding] = run.judge(check)
+    assert finding.verdict is verdict, finding.actual

@@ -370,9 +370,10 @@ async def calls_refused_harmless(trial: Trial, schedule: Schedule) -> None:
     """Runs a trajectory with and without refused calls in the middle; everything else must be the same.
 
     The refused calls lack arguments or have wrong ones, refer to something that does not exist, or cannot be parsed
-    because the text is cut off or has an extra bracket; or the definition allows them and the state does not, such as
-    a known write right after the seed, or with another member of an enum. They come before or after a known call, or in
-    its place, and reads follow. If there are several in a session, only those that are refused count.
+    because the text is cut off or has an extra bracket; or the definition allows them and the state does not, such as a
+    known write right after the seed, one that was refused when it was recorded, or one with another member of an enum.
+    They come before or after a known call, or in its place, and reads follow. If there are several in a session, only
+    those that are refused count.
 
     A 4xx is a refusal. So is a 2xx that reports an error, but such a call may be a move like any other; it therefore
     counts only if later replies are as though the calls before it had never been made. An environment may count refused

@@ -346,8 +346,8 @@ async def isolation_two_clients(trial: Trial, schedule: Schedule) -> None:
     """Runs a trajectory whose steps two clients take in turn, both with the seed's cookie.
 
     Every reply and the reward must be as with a single client that has the seed's cookie. In addition, a few reads are
-    made at once, a second after a write: none may answer as before the write if another shows what was written. Chance
-    is excluded by sessions that do not write.
+    made at once, a second after a write, or one by one where those before it came over one connection: none may answer
+    as before the write if another shows what was written. Chance is excluded by sessions that do not write.
 
     Source: verifiers/v1/tasksets/nemo_gym/taskset.py (verifiers 0.4.0) takes the cookie at the seed, hands it to the
     program that calls the tools, and verifies with it.

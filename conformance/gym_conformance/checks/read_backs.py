@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from enum import Enum, auto
 from functools import partial
 from itertools import compress, product
 
@@ -33,23 +34,38 @@ COPIED = 1.0
 _READ_BACK, _READS = 17, 12
 
 
+class Way(Enum):
+    """Over which connections a session reads before its write, and after it; each may lead to another worker."""
+
+    #: A new one for each read.
+    NEW = auto()
+
+    #: The session's own, over which it has read before the write, too.
+    OWN = auto()
+
+    #: One, and a new one for each read after the write, one at a time: where nothing was read before, no copy is old.
+    ONE = auto()
+
+
 async def expect_known_read_back(trial: Trial, knowledge: Knowledge) -> None:
     """Require it of the trajectories that are known to write."""
     await expect_read_back(trial, [each for each in map(ReadBack.of, reading_back(knowledge)) if each])
 
 
-async def _read_back(trial: Trial, channel: Channel, read_back: ReadBack, *, fresh: bool) -> Difference | None:
-    """How one session's reads after its write do not agree, several at once, a while later.
+async def _read_back(trial: Trial, channel: Channel, read_back: ReadBack, *, way: Way) -> Difference | None:
+    """How one session's reads after its write do not agree, a while later.
 
-    Each is made over a connection of its own, or else over those that were read over before the write, too: the
-    session's own, since other sessions that wait beside it read as well.
+    Its own connections are no other's, since sessions that wait beside it read as well.
     """
     async with apart(channel) as own:
-        through = Channel(trial.gym.endpoint, fresh=True, record=channel) if fresh else own
+        fresh = Channel(trial.gym.endpoint, fresh=True, record=channel)
+        through = fresh if way is Way.NEW else own
         rollout = TrajectoryRun(trial.gym, through, read_back.trajectory, CookieHabit.KEEPING)
         await rollout.step(read_back.prefix)
 
         async def answers(calls: Sequence[Call]) -> list[StepOutcome]:
+            if way is Way.ONE and len(calls) > 1:
+                return [step for call in calls for step in await answers([call])]
             sent = [Call(call.name, rollout.arguments(call)) for call in calls]
             came = await asyncio.gather(*map(rollout.session.call, sent))
             steps = [StepOutcome.of_call(call, reply_of(each)) for call, each in zip(sent, came, strict=True)]
@@ -61,6 +77,8 @@ async def _read_back(trial: Trial, channel: Channel, read_back: ReadBack, *, fre
         said = rollout.arguments(write)
         if read_back.written:
             await answers([write])
+        if way is Way.ONE:
+            rollout.session.channel = fresh
         await asyncio.sleep(COPIED)
         torn = read_back.torn(said, before, await answers(read_back.after))
         # what holds for so many calls, as a lease does, has gone by the next ones
@@ -70,12 +88,12 @@ async def _read_back(trial: Trial, channel: Channel, read_back: ReadBack, *, fre
 async def expect_read_back(trial: Trial, read_backs: Sequence[ReadBack]) -> None:
     """Require that no read answers as before the write any more, once what was written must have arrived everywhere."""
     at_once = (await knowledge_of(trial)).beside(min(_READ_BACK, max(1, trial.gym.endpoint.in_flight // _READS)))
-    # both ways beside each other: most of the time is spent waiting for what was written
-    ways = list(product((True, False), read_backs))
-    tries = [partial(_read_back, trial, read_back=each, fresh=fresh) for fresh, each in ways]
+    # all ways beside each other: most of the time is spent waiting for what was written
+    ways = list(product((*Way, Way.ONE), read_backs))
+    tries = [partial(_read_back, trial, read_back=each, way=way) for way, each in ways]
     torn = await beside([partial(tried, Channel(trial.gym.endpoint)) for tried in tries], at_once)
-    for (fresh, read_back), tried in compress(zip(ways, tries, strict=True), torn):
-        control = partial(_read_back, trial, read_back=read_back.quiet, fresh=fresh)
+    for (way, read_back), tried in compress(zip(ways, tries, strict=True), torn):
+        control = partial(_read_back, trial, read_back=read_back.quiet, way=way)
         if found := await waiting_beyond_chance(trial, tried, control, at_once, LOOKS):
             trial.schedule = Schedule((read_back.trajectory,))
             raise Violation(

@@ -351,9 +351,9 @@ async def repeat_verify_pure(trial: Trial, schedule: Schedule) -> None:
 async def repeat_recorded(trial: Trial, row: Row) -> None:
     """Repeats a recorded rollout's calls and verifies its output; tool outputs and reward must be as recorded.
 
-    If another rollout of the row earned something else, that one is repeated too, and so is one that earned the same with
-    other words and no calls. Parsed JSON is compared, not text. The recorded usage is sent along, since a reward may
-    count tokens.
+    If another rollout of the row earned something else, that one is repeated too, and so are one that earned the same
+    with other words and no calls, and one that calls a tool which these do not. Parsed JSON is compared, not text. The
+    recorded usage is sent along, since a reward may count tokens.
 
     Some differences do not count: values that differ between two runs now; outputs of tools that are not served; values
     that change while a session waits for up to 3 s, such as the state of a job, since policies think between calls and

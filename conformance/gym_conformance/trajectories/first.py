@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count, cycle, islice
 from random import Random
@@ -29,6 +29,7 @@ from gym_conformance.trajectories.trajectory import (
     is_reference,
     needs_from,
     of_first,
+    passed,
     resolve,
     stand_in,
 )
@@ -93,6 +94,9 @@ _DIGITS_APART = re.compile(r"\d+(?:[-:./T ]\d+)+", re.ASCII)
 #: The wrong values that replace a number, among them one by which nothing can be divided, and a text, and how far one lies from a whole number, as between two cells.
 _WRONG: dict[Collection[type], tuple[Any, ...]] = {(int, float): (0, *_VAST, "many", None), (str,): (7, None, [])}
 _BETWEEN = 0.5
+
+#: A bound of a text's length above which none is made that is too long.
+_LONGEST = 1_000
 
 #: Concurrent rollouts: of different kinds, and of one kind; and how often those of different kinds verify at the same
 #: moment.
@@ -232,9 +236,10 @@ def known_disturbed(knowledge: Knowledge) -> list[Schedule]:
     mixed = islice((each for one in writing for each in _with_crossed(one)), _STRANGE_CALLS)
     untimely = islice((each for one in writing for each in _at_a_wrong_time(one)), _STRANGE_CALLS)
     late = [each for one in writing for each in _once_all_is_done(knowledge, one)]
+    own = [each for one in writing for each in _with_its_own_refused(one)]
     return [
         *found,
-        *(Schedule((trajectory,)) for trajectory in (*spoilt, *untimely, *strange, *damaged, *mixed, *late)),
+        *(Schedule((trajectory,)) for trajectory in (*spoilt, *untimely, *own, *strange, *damaged, *mixed, *late)),
     ]
 
 
@@ -282,6 +287,14 @@ def _first_writes(trajectory: Trajectory) -> dict[str, int]:
     return {call.name: at for at, call in reversed(list(enumerate(trajectory.calls))) if not is_read(call.name)}
 
 
+def _with_its_own_refused(trajectory: Trajectory) -> Iterator[Trajectory]:
+    """The trajectory with all writes on which no later call rests as ones to be refused, as some may have been before."""
+    rested_on = {number for call in trajectory.calls for number, _ in passed(call.arguments)}
+    free = {at for at, call in enumerate(trajectory.calls) if not is_read(call.name) and at not in rested_on}
+    if free:
+        yield _reading_at(replace(trajectory, noise=trajectory.noise | free), len(trajectory.calls))
+
+
 def _once_all_is_done(knowledge: Knowledge, trajectory: Trajectory) -> Iterator[Trajectory]:
     """For each tool that writes, its first call once more at the end, with one argument as other known calls have it.
 
@@ -326,7 +339,10 @@ def _reading_at(trajectory: Trajectory, at: int) -> Trajectory:
 
 
 def _spoilt(schema: Schema, known: Any) -> Iterator[Any]:
-    """A wrong value, in a list after right ones, one of them new, a text that its enum has not, and numbers just beyond the bounds, as of a place before the first.
+    """A wrong value, in a list after right ones, one of them new, and others that are nearly right.
+
+    Those are a text that its enum has not, one that is too long or too short, and numbers just beyond the bounds, as of
+    a place before the first.
 
     Then the known value with each value within it spoilt.
     """
@@ -337,11 +353,22 @@ def _spoilt(schema: Schema, known: Any) -> Iterator[Any]:
     yield [*right, *new, STRANGE] if right else STRANGE
     if isinstance(schema, dict) and "enum" in schema and isinstance(known, str):
         yield _UNKNOWN_NAME
+    if isinstance(schema, dict) and isinstance(text := resolve(known, []), str):
+        yield from _of_wrong_length(schema, text)
     for bound, beyond in zip(_BOUNDED, (1, -1), strict=True):
         if isinstance(schema, dict) and is_number(schema.get(bound)):
             yield schema[bound] + beyond
     if isinstance(known, dict) and not is_reference(known):
         yield from _one_by_one(_spoilt, schema, known)
+
+
+def _of_wrong_length(schema: Mapping[str, Any], known: str) -> Iterator[str]:
+    """The text, made one character too long, and one too short."""
+    least, most = schema.get("minLength"), schema.get("maxLength")
+    if isinstance(most, int) and 0 < most < _LONGEST:
+        yield (known + "a" * most)[: most + 1]
+    if isinstance(least, int) and 0 < least < _LONGEST:
+        yield known[: least - 1]
 
 
 def _with_crossed(trajectory: Trajectory) -> Iterator[Trajectory]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from http import HTTPStatus
@@ -74,7 +74,8 @@ _NO_WAITS: Final[Mapping[int, float]] = {}
 async def differs_from_record(trial: Trial, row: Row) -> None:
     """Hold a row's first recorded rollout to what the server answers now, and one that earned something else.
 
-    So is one that earned the same for other words, if it makes no calls, since there may be several right answers.
+    So is one that earned the same for other words, if it makes no calls, since there may be several right answers, and one
+    that calls a tool which those before it do not.
 
     Raises:
         Violation: a tool's output or the reward is not as recorded.
@@ -84,10 +85,17 @@ async def differs_from_record(trial: Trial, row: Row) -> None:
     await _differs(trial, row, first)
     unlike = (each for each in others if each.reward != first.reward)
     alike = (each for each in others if each.reward == first.reward and each.last_text != first.last_text)
-    for other in (*islice(unlike, 1), *islice((each for each in alike if not each.calls), 1)):
+    chosen = [*islice(unlike, 1), *islice((each for each in alike if not each.calls), 1)]
+    for other in (*chosen, *islice(_calling_others(others, [first, *chosen]), 1)):
         trial.channel.exchanges.clear()
         with suppress(NotApplicable):
             await _differs(trial, row, other)
+
+
+def _calling_others(rollouts: Iterable[Rollout], repeated: Iterable[Rollout]) -> Iterator[Rollout]:
+    """Those that call a tool which no repeated one does."""
+    known = {call.name for each in repeated for call in each.calls}
+    return (each for each in rollouts if any(call.name not in known for call in each.calls))
 
 
 async def _differs(trial: Trial, row: Row, rollout: Rollout) -> None:
