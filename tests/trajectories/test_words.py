@@ -58,7 +58,8 @@ def _library() -> FastAPI:
 
     @app.post("/find_reader")
     def find_reader(call: dict[str, str]) -> dict[str, list[str]]:
-        return {"found": ["R-1"] if list(call.values()) == ["Ann", "Lee", "78712"] else []}
+        asked = list(call.values())
+        return {"found": ["R-1"] if asked in (["Ann", "Lee", "78712"], ["Ann Lee", "78712"]) else []}
 
     @app.post("/get_ticket")
     def get_ticket(call: dict[str, int]) -> dict[str, str]:
@@ -172,6 +173,13 @@ def test_ids_days_and_addresses_that_the_user_says_are_words_too() -> None:
     )
 
 
+def test_capitalized_words_in_a_row_are_one_name_and_each_alone() -> None:
+    said = "I am Nora Blum (7421). Move it to DE-1."
+    params = {"input": [{"role": "user", "content": said}], "tools": [_LEND]}
+    row = Row({"responses_create_params": params, "agent_ref": {"name": "simple_agent"}}, Source(Path("rows.jsonl"), 1))
+    assert words_of(row) == ("Nora Blum", "Nora", "Blum", "7421", "Move", "DE-1")
+
+
 def test_a_tool_that_knows_no_word_alone_is_asked_for_several() -> None:
     names = ("first_name", "last_name", "zip")
     parameters = {"type": "object", "properties": {name: {"type": "string"} for name in names}, "required": list(names)}
@@ -179,6 +187,14 @@ def test_a_tool_that_knows_no_word_alone_is_asked_for_several() -> None:
     known = {"first_name": "Ann", "last_name": "Lee", "zip": "78712"}
     assert _asked(_said("The reader is Ann Lee, who lives in 78712.", find)) == {"find_reader": (known,)}
     assert _asked(_said("The reader is Bo Lee, who lives in 78712.", find)) == {}
+
+
+def test_a_person_may_be_known_by_a_whole_name_and_a_number() -> None:
+    properties = {name: {"type": "string"} for name in ("name", "zip")}
+    parameters = {"type": "object", "properties": properties, "required": ["name", "zip"]}
+    find = {"type": "function", "name": "find_reader", "parameters": parameters}
+    said = "Ann Lee would like to renew Emma, Dune and Ivanhoe. She lives in 78712."
+    assert _asked(_said(said, find)) == {"find_reader": ({"name": "Ann Lee", "zip": "78712"},)}
 
 
 def test_a_read_that_takes_a_number_is_asked_for_those_that_the_user_says() -> None:

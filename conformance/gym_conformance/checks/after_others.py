@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.endpoints import VERIFY
+from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.grouping import first_of_each
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.before_and_after import by_design, reads_on
@@ -330,8 +331,8 @@ async def by_number(trial: Trial, found: Sequence[Trajectory]) -> list[Maker]:
 
 def _moves(first: Outcome, second: Outcome) -> bool:
     """Whether a number differs that says neither a time nor what sound servers share."""
-    numbers = (one for one in differences(first, second) if isinstance(one.expected, int | float) and not one.of_time)
-    return any(isinstance(one.actual, int | float) and not by_design(one.place) for one in numbers)
+    numbers = (one for one in differences(first, second) if is_number(one.expected) and not one.of_time)
+    return any(is_number(one.actual) and not by_design(one.place) for one in numbers)
 
 
 def by_answer(trial: Trial, rows: Sequence[Row], found: Sequence[Trajectory]) -> Iterator[Maker]:

@@ -280,11 +280,7 @@ async def _lasting_as_fast(
 
 def _no_numbers(found: Iterator[Difference]) -> Iterator[Difference]:
     """All but numbers in replies to calls."""
-    return (
-        one
-        for one in found
-        if one.step == VERIFY or not all(isinstance(each, int | float) for each in (one.expected, one.actual))
-    )
+    return (one for one in found if one.step == VERIFY or not all(map(is_number, (one.expected, one.actual))))
 
 
 async def run_times(

@@ -33,7 +33,7 @@ from gym_conformance.trajectories.trajectory import (
     resolve,
     stand_in,
 )
-from gym_schemas import NoValue, Schema, admits, boundary_values, is_numeric, mapped, minimal, properties_of, whole
+from gym_schemas import NoValue, Schema, Way, admits, boundary_values, is_numeric, mapped, minimal, properties_of, whole
 
 #: Known trajectories that the properties of one session use.
 _KNOWN = 4
@@ -663,11 +663,18 @@ def plain_arguments(tool: Tool) -> dict[str, Any] | None:
 
 
 def some(arguments: Any) -> Any:
-    """The arguments with no number 0 and each one by one larger: an amount of 0 may be taken and do nothing, as may a swap of 1 and 1."""
+    """The arguments with no number 0, each one by one larger, and each flag set: what is taken may do nothing otherwise.
+
+    So may an amount of 0, a swap of 1 and 1, or what is frozen where it is not.
+    """
     more = count()
-    return mapped(
-        arguments, lambda each, _: each + (not each) + next(more) if is_numeric(each) else each, leaf=is_reference
-    )
+
+    def of(value: Any, _: Way) -> Any:
+        if value is False:
+            return True
+        return value + (not value) + next(more) if is_numeric(value) else value
+
+    return mapped(arguments, of, leaf=is_reference)
 
 
 def made_up(knowledge: Knowledge, row: Row) -> Trajectory:

@@ -261,8 +261,9 @@ class _Scout:
             return
         for known in islice(self._words.get(tool.name, ()), 1):
             usual = {key: self._usual.get(key, value) for key, value in known.items()}
-            yield _each(usual, tool.parameters, self._of_row)
-            yield known
+            named = (_each(usual, tool.parameters, self._of_row), known)
+            yield from (map(some, named) if not may_read(tool) else ())
+            yield from named
             yield some(known)
         yield from self._as_sent(tool, plain)
         of_row = self._with_own(tool, plain)

@@ -7,7 +7,7 @@ differently than words that nobody knows.
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
@@ -25,6 +25,7 @@ from gym_conformance.session.likeness import Answer, alike
 from gym_conformance.trajectories.execute import beside
 from gym_conformance.trajectories.first_sessions import Noted
 from gym_conformance.trajectories.generate import may_read
+from gym_conformance.trajectories.renaming import own
 from gym_conformance.trajectories.trajectory import FirstSession
 from gym_schemas import NoValue, Way, admits, mapped, minimal, properties_of, rewrite, sampled, scalars
 from gym_schemas.json_values import texts_in
@@ -35,7 +36,7 @@ T = TypeVar("T")
 _WORDS, _KEPT = 16, 4
 
 #: Several words at once that are tried on a tool that knows none alone, and how many at once.
-_TOGETHER, _MOST = 36, 3
+_TOGETHER, _MOST = 48, 3
 
 #: Reads whose replies are looked at, and characters of a text in one.
 _READS, _READ = 3, 2_000
@@ -56,10 +57,10 @@ _WORD: Final = re.compile(r"\w")
 #: A longer member, in words, is a sentence.
 _SPOKEN: Final = 3
 
-#: Quoted text, and capitalized words, as names are; addresses of mail, and words with a digit, as ids and dates are.
+#: Quoted text, and capitalized words in a row, as names are; addresses of mail, and words with a digit, as ids and dates are.
 _NAMES: Final = re.compile(
     r"(?<!\w)[\"'`“]([^\"'`“”\n]{1,40})[\"'`”](?!\w)"
-    r"|(?<!\w)([A-Z][\w-]+|[\w.+-]{1,40}@[\w-]{1,40}(?:\.[\w-]{1,20}){1,4}"
+    r"|(?<!\w)([A-Z][\w-]+(?: [A-Z][\w-]+){0,3}|[\w.+-]{1,40}@[\w-]{1,40}(?:\.[\w-]{1,20}){1,4}"
     r"|(?=[#\w.:/-]{0,40}\d)[#\w][\w.:/-]{1,38}\w(?!\w))"
 )
 
@@ -168,13 +169,20 @@ async def _known(gym: Gym, tool: Tool, row: Row, words_here: Sequence[str]) -> t
 def _together(tool: Tool, row: Row, words: Sequence[str]) -> list[tuple[str, ...]]:
     """As many words as the tool has free texts, in any order, those first that are said close to each other.
 
-    `Book a flight from Rome to Oslo`: an origin alone, or one that is the destination too, is not known.
+    `Book a flight from Rome to Oslo`: an origin alone, or one that is the destination too, is not known. A person may be
+    known by a whole name and a code, or by two names.
     """
-    said = list(dict.fromkeys((*(word for word in _spoken(row) if word in words), *words)))
-    many = min(_MOST, len(_places(tool, _least(tool), said[0])))
-    near = sorted(combinations(range(len(said)), many), key=lambda places: places[-1] - places[0]) if many > 1 else []
-    ordered = (tuple(said[place] for place in places) for each in near for places in permutations(each))
-    return list(islice(ordered, _TOGETHER))
+    said = _spoken(row)
+    whole = [each[0] for each in said]
+    in_parts = [word for each in said for word in each[1:] or each]
+    many = min(_MOST, len(_places(tool, _least(tool), words[0])))
+
+    def near(spoken: Sequence[str]) -> Iterator[tuple[str, ...]]:
+        known = list(dict.fromkeys((*(word for word in spoken if word in words), *words)))
+        chosen = sorted(combinations(range(len(known)), many), key=lambda places: places[-1] - places[0])
+        return (tuple(known[place] for place in places) for each in chosen for places in permutations(each))
+
+    return list(islice(dict.fromkeys(round_robin((near(whole), near(in_parts)))), _TOGETHER)) if many > 1 else []
 
 
 def _unknown(tool: Tool, known: Sequence[str]) -> list[str]:
@@ -244,24 +252,27 @@ def words_of(row: Row) -> tuple[str, ...]:
 
     What the objects in a list call their properties comes last: these are no names of things, as other keys may be.
     """
-    own = [value for key, value in row.data.items() if key != "responses_create_params"]
+    values = own(row).values()
     properties = dict.fromkeys(
         name
-        for value in own
+        for value in values
         for _, way in scalars(value)
         for at, name in pairwise(way)
         if type(at) is int and type(name) is str
     )
     fields = round_robin(
-        [text for text in texts_in(value) if len(text) <= _LONG and text not in properties] for value in own
+        [text for text in texts_in(value) if len(text) <= _LONG and text not in properties] for value in values
     )
-    words = (word for word in (*round_robin((fields, _spoken(row))), *properties) if word.strip())
+    words = (word for word in (*round_robin((fields, chain(*_spoken(row)))), *properties) if word.strip())
     return tuple(dict.fromkeys(words))[:_WORDS]
 
 
-def _spoken(row: Row) -> list[str]:
-    """Names, ids and dates in the row's messages, in turn."""
+def _spoken(row: Row) -> list[list[str]]:
+    """Names, ids and dates in the row's messages, in turn, each with how else it may be said: `Nora Blum`, then `Nora`, then `Blum`."""
     spoken = row.data["responses_create_params"].get("input")
-    named = ([quoted or name for quoted, name in _NAMES.findall(text)] for text in texts_in(spoken))
-    words = list(round_robin(named))
-    return [each for word in words for each in dict.fromkeys((word, word.removeprefix(_NUMBER_SIGN)))]
+    found = (_NAMES.findall(text) for text in texts_in(spoken))
+    return list(round_robin([_said(*groups) for groups in each] for each in found))
+
+
+def _said(quoted: str, name: str) -> list[str]:
+    return [quoted] if quoted else [*dict.fromkeys((name, name.removeprefix(_NUMBER_SIGN), *name.split(" ")))]
