@@ -1,5 +1,7 @@
-"""Accounts that are asked for by their owner's whole name, and of which only a flag may change: nothing is recorded."""
+"""Accounts that are asked for by their owner's whole name, and of which nothing can be paid once they are frozen: nothing is recorded."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -12,32 +14,62 @@ from tests.twins.judging import judge, telling
 _OWNERS = {"DE-4401": "Nora Blum", "DE-7710": "Ivo Lang"}
 
 
-def _desk(*, for_all: bool) -> ResourcesServer:
-    frozen_for_all = dict.fromkeys(_OWNERS, False)
+@dataclass
+class Account:
+    balance: float = 900.0
+    frozen: bool = False
 
-    def flags() -> dict[str, bool]:
-        return frozen_for_all if for_all else dict.fromkeys(_OWNERS, False)
 
-    def find_accounts(state: dict[str, bool], owner: str) -> dict[str, list[dict[str, object]]]:
+def _accounts() -> dict[str, Account]:
+    return {number: Account() for number in _OWNERS}
+
+
+def _desk(habit: str) -> ResourcesServer:
+    flags_of_all = _accounts()
+
+    def find_accounts(state: dict[str, Account], owner: str) -> dict[str, list[dict[str, object]]]:
         """Find somebody's accounts."""
-        own = [number for number, each in _OWNERS.items() if each == owner]
-        return {"accounts": [{"number": number, "frozen": state[number]} for number in own]}
+        own = {number: account for number, account in state.items() if _OWNERS[number] == owner}
+        return {"accounts": [{"number": number, **vars(account)} for number, account in own.items()]}
 
-    def freeze(state: dict[str, bool], account: str, frozen: bool) -> dict[str, object]:
+    def freeze(state: dict[str, Account], account: str, frozen: bool) -> dict[str, object]:
         """Freeze an account, or unfreeze it."""
         if account not in state:
             return {"error": f"there is no account {account}"}
-        state[account] = frozen
+        state[account].frozen = frozen
         return {"account": account, "frozen": frozen}
 
-    return ResourcesServer("desk", tools=[find_accounts, freeze], verify=lambda: 0.0, state=flags)
+    def pay(state: dict[str, Account], account: str, amount: float) -> dict[str, object]:
+        """Pay from an account."""
+        if account not in state or amount <= 0:
+            return {"error": f"there is no account {account}, or nothing to pay"}
+        own = state[account]
+        before, after = own.balance, own.balance - amount
+        if own.frozen:
+            own.balance = {"pays before it looks": after, "takes a fee": before - 1}.get(habit, before)
+            return {"error": f"{account} is frozen"}
+        own.balance = after
+        return {"account": account, "balance": after}
+
+    tools: list[Callable[..., object]] = [find_accounts, pay, *([] if habit == "pays for all" else [freeze])]
+    state = (lambda: flags_of_all) if habit.endswith("for all") else _accounts
+    return ResourcesServer("desk", tools=tools, verify=lambda: 0.0, state=state)
 
 
-@pytest.mark.parametrize("for_all", [False, True])
-def test_a_flag_that_all_sessions_share_is_told(for_all: bool) -> None:
-    server = _desk(for_all=for_all)
+@pytest.mark.parametrize(
+    ("habit", "told"),
+    [
+        ("each its own", set()),
+        ("takes a fee", set()),
+        ("freezes for all", {"isolation-earlier"}),
+        ("pays for all", {"isolation-earlier"}),
+        ("pays before it looks", {"calls-error-harmless"}),
+    ],
+)
+def test_what_becomes_of_accounts_is_told(habit: str, told: set[str]) -> None:
+    server = _desk(habit)
     said = ("I am Nora Blum. Freeze DE-4401, please.", "Ivo Lang speaking. I have lost the card of DE-7710.")
     asked = [{"input": text, "tools": server.declarations} for text in said]
     rows = tuple(Row({"responses_create_params": each}, Source(Path("desk.jsonl"), 1)) for each in asked)
-    findings = judge(server, Dataset(rows, (), len(rows)), checks={"isolation-earlier"})
-    assert telling(findings) == ({"isolation-earlier"} if for_all else set())
+    checks = {"isolation-earlier", "calls-error-harmless"}
+    assert telling(judge(server, Dataset(rows, (), len(rows)), checks=checks)) == told

@@ -105,6 +105,11 @@ def first_again(state: Reading, page: int = 1, per_page: int = 5) -> dict[str, A
     return numbered(state, min(page, 1), per_page)
 
 
+def one_too_many(state: Reading, page: int = 1, per_page: int = 5) -> dict[str, Any]:
+    """List the notes by their days, a page at a time."""
+    return _page(state, (page - 1) * per_page, per_page + 1)
+
+
 def all_at_once(state: Reading, page: int = 1, per_page: int = 5) -> dict[str, Any]:
     """List the notes by their days, a page at a time."""
     return numbered(state, min(page, 1), max(per_page, len(NOTES)))
@@ -749,6 +754,7 @@ TWINS: tuple[Twin, ...] = (
         lambda: _server(overlapping),
         data=_data(overlapping),
     ),
+    twin("pages of one note too many", "repeat-pages", lambda: _server(one_too_many), data=_data(numbered)),
     twin("a page that is not read", "repeat-pages", lambda: _server(first_again), data=_data(numbered)),
     twin("a page's length that is not read", "repeat-pages", lambda: _server(all_at_once), data=_data(numbered)),
     twin("the last page again", "", lambda: _server(last_again), data=_data(numbered), tempts="repeat"),

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from math import isclose
+from typing import Any
 
 from gym_conformance.checks import calls
 from gym_conformance.checks.moves import expect_uncounted, takes_turns
@@ -19,14 +21,14 @@ from gym_conformance.trajectories.execute import TrajectoryRun, beside, run, run
 from gym_conformance.trajectories.first import known_disturbed
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, StepOutcome, differences, values_at
 from gym_conformance.trajectories.renaming import arguments_of
-from gym_conformance.trajectories.trajectory import Schedule, Trajectory, resolve
+from gym_conformance.trajectories.trajectory import Schedule, Trajectory, is_reference, resolve
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE, SERVED_TOOLS, TOOLS
 from gym_conformance.trials.property import knowledge_of
 from gym_conformance.trials.solo import Solo
 from gym_conformance.trials.trial import Trial
-from gym_schemas import ABSENT, name_of, scalars
+from gym_schemas import ABSENT, mapped, name_of, scalars
 
 #: Trajectories that are looked at: each takes dozens of sessions.
 _LOOKED_AT = 4
@@ -143,9 +145,11 @@ async def _unexplained(trial: Trial, noisy: Trajectory, mask: frozenset[Place]) 
         (name_of(way), value) for step in plain.calls for value, way in scalars(step.body) if isinstance(value, str)
     }
 
+    def may_show(one: Difference) -> bool:
+        ended = any(each.steps[int(one.place[0])].is_refused for each in (plain, once))
+        return one.step != VERIFY and not one.of_time and not ended
+
     def is_explained(one: Difference) -> bool:
-        if one.step == VERIFY or one.of_time or any(each.steps[int(one.place[0])].is_refused for each in (plain, once)):
-            return True
         is_usual = isinstance(one.actual, str) and (name_of(one.place), one.actual) in usual
         if one.actual is not ABSENT and not is_usual and may_tell_of_refusal(one.actual, asked):
             return True
@@ -154,4 +158,34 @@ async def _unexplained(trial: Trial, noisy: Trajectory, mask: frozenset[Place]) 
         step, [further] = one.actual - one.expected, values_at(twice, one.place) or [None]
         return abs(step) not in named and is_number(further) and isclose(further - one.actual, step)
 
-    return next((one for one in differences(plain, once, mask) if not is_explained(one)), None)
+    found = [one for one in differences(plain, once, mask) if may_show(one)]
+    return next((one for one in found if not is_explained(one)), None) or await _by_amount(trial, noisy, found)
+
+
+async def _by_amount(trial: Trial, noisy: Trajectory, found: Iterable[Difference]) -> Difference | None:
+    """A number that has moved on twice as far where the refused calls name twice as much, as no count does, nor a fee."""
+
+    def doubled(value: Any, _: object) -> Any:
+        return 2 * value if is_number(value) else value
+
+    def more(call: Call) -> Call:
+        return Call(call.name, mapped(call.arguments, doubled, leaf=is_reference))
+
+    numbers = [one for one in found if is_number(one.expected) and is_number(one.actual)]
+    calls = tuple(more(call) if at in noisy.noise else call for at, call in enumerate(noisy.calls))
+    if not numbers or calls == noisy.calls:
+        return None
+    rollout = TrajectoryRun(trial.gym, Channel(trial.gym.endpoint), replace(noisy, calls=calls))
+    outcome = await rollout.finish()
+    await rollout.session.close()
+    if not all(step.is_refused for step in rollout.refusals):
+        return None
+    moved = ((one, values_at(outcome, one.place) or [None]) for one in numbers)
+    return next(
+        (
+            one
+            for one, [further] in moved
+            if is_number(further) and isclose(further - one.expected, 2 * (one.actual - one.expected))
+        ),
+        None,
+    )

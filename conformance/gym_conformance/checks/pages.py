@@ -29,6 +29,7 @@ _SIZE: Final = re.compile(
 )
 _CURSOR: Final = re.compile(r"(.*_)?(cursor|(page|continuation|next)_?token|after|before)", re.IGNORECASE)
 _OFFSET: Final = re.compile(r"offset|skip|start|start_?index", re.IGNORECASE)
+_SKIPPED: Final = re.compile(r"offset|skip", re.IGNORECASE)
 _PAGE: Final = re.compile(r"page(_?(no|num|number|index))?", re.IGNORECASE)
 _NEXT: Final = re.compile(r".*(cursor|token|next).*", re.IGNORECASE)
 
@@ -56,15 +57,10 @@ class _Paged:
     place: str
     by_texts: bool = False  # whether its items are known by all their texts, where they have no id of their own
 
-    @property
-    def by_offset(self) -> bool:
-        """Whether a page begins after so many items."""
-        return _OFFSET.fullmatch(self.place) is not None
-
-    @property
-    def first(self) -> int | None:
-        """The number of the first page, where pages are numbered."""
-        return _first_page(self.tool.parameters["properties"][self.place]) if _PAGE.fullmatch(self.place) else None
+    def begins(self, *, turned: int, items: int) -> int | None:
+        """Where the page begins that comes after so many pages, or items; None where a cursor says it."""
+        first = _first(self.place, self.tool.parameters["properties"][self.place])
+        return None if first is None else first + (items if _OFFSET.fullmatch(self.place) else turned)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -113,7 +109,8 @@ async def repeat_pages(trial: Trial, _: object) -> None:
     texts. A list that ends early by more than a page counts as limited by design. Chance is excluded: two passes in large
     pages must agree. If a tool takes a cursor and no size, its cursors are followed: no page of three items or more may
     come again, in each of three sessions. Nor may a small page be as long as the large one, or the second small page the
-    first one again although the list is longer, in each of three sessions: then the argument is not read.
+    first one again although the list is longer, in each of three sessions: then the argument is not read. Nor may an item
+    be on both.
 
     Our inference: no client goes through pages; policies do.
     """
@@ -160,25 +157,38 @@ async def _expect_no_page_again(trial: Trial, paged: _Paged) -> bool:
 
 
 async def _expect_read(trial: Trial, paged: _Paged) -> None:
-    """Ask for the first two small pages of a list that is longer than they are, and for a large one: they must differ."""
+    """Ask for the first two small pages of a list that is longer than they are, and for a large one: all must differ."""
     largest, size, *_ = paged.sizes
-    ignored, told = "", ""
+    ignored, told, both = "", "", list[str]()
     for _ in range(_SESSIONS):
         trial.channel.exchanges.clear()
         walking = await _begun(trial, trial.channel, paged)
         large, small = [(await _page(*walking, size=each))[1] for each in (largest, size)]
         if not large or not small or len(large) < max(_FEWEST, size + 1):
             return
-        start = size if paged.by_offset else None if paged.first is None else paged.first + 1
+        start = paged.begins(turned=1, items=size)
         following = None if start is None else (await _page(*walking, size=size, place=start))[1]
-        if not (ignored := _ignored(paged, size, (large, small, following))):
+        ignored, both = _ignored(paged, size, (large, small, following)), _on_both(large, small, following or [])
+        if not ignored and not both:
             return
         told = ", ".join(small)
+    times = f"{_SESSIONS} of {_SESSIONS} sessions"
+    if not ignored:
+        raise Violation(
+            f"each item of {paged.tool.name} on one page",
+            f"{', '.join(both)} on the first page of {size} and on the second, in {times}",
+            "A page has one item too many, or the next one begins too early.",
+        )
     raise Violation(
         f"other items of {paged.tool.name} for another {ignored}",
-        f"{told} each time, in {_SESSIONS} of {_SESSIONS} sessions",
+        f"{told} each time, in {times}",
         f"The tool does not read {ignored}, or goes on as if it were not given.",
     )
+
+
+def _on_both(large: list[str], small: list[str], following: list[str]) -> list[str]:
+    """What is on two pages, though it is once in the list of which both are part; none of two different things of one name is."""
+    return [name for name in small if name in following] if {*small, *following} <= {*large} else []
 
 
 def _ignored(paged: _Paged, size: int, pages: tuple[list[str], list[str], list[str] | None]) -> str:
@@ -239,8 +249,7 @@ async def _walk(
         if items is None or (size and len(items) > size):
             return walk
         walk.pages.append(items)
-        if paged.by_offset or paged.first is not None:
-            after = len(walk.names) if paged.first is None else paged.first + turned + 1
+        if (after := paged.begins(turned=turned + 1, items=len(walk.names))) is not None:
             following, told = after if len(items) == size else None, True
         else:
             following, told = _next(said)
@@ -302,15 +311,21 @@ def _places(tool: Tool) -> tuple[str, str] | None:
     names = properties_of(tool.parameters)
     size = next(filter(_SIZE.fullmatch, names), None)
     cursor = next(filter(_CURSOR.fullmatch, names), "")
-    numbered = (name for name in filter(_PAGE.fullmatch, names) if _first_page(names[name]) is not None)
-    place = cursor or next(filter(_OFFSET.fullmatch, names), next(numbered, ""))
+    counted = (name for name in names if _first(name, names[name]) is not None)
+    place = cursor or next(counted, "")
     return (size or "", place) if place and (size or cursor) else None
 
 
-def _first_page(schema: Any) -> int | None:
-    """The number of the first page, as far as the definition says; None where it does not."""
+def _first(name: str, schema: Any) -> int | None:
+    """The number of the first page, or item, as far as the definition says; None where it does not, or no number is asked for.
+
+    An offset, or what is skipped, begins with 0; what is called a start may as well begin with 1.
+    """
+    if not _OFFSET.fullmatch(name) and not _PAGE.fullmatch(name):
+        return None
     said = [schema.get(word) for word in ("minimum", "default")] if isinstance(schema, dict) else []
-    return next((number for number in said if type(number) is int and number in (0, 1)), None)
+    usual = 0 if _SKIPPED.fullmatch(name) else None
+    return next((number for number in said if type(number) is int and number in (0, 1)), usual)
 
 
 def _paged(found: Sequence[Trajectory]) -> Iterator[_Paged]:

@@ -296,19 +296,18 @@ def _with_its_own_refused(trajectory: Trajectory) -> Iterator[Trajectory]:
 
 
 def _once_all_is_done(knowledge: Knowledge, trajectory: Trajectory) -> Iterator[Trajectory]:
-    """For each tool that writes, its first call once more at the end, with one argument as other known calls have it.
+    """For each tool that writes, its first call once more at the end, as it was, and with one argument as other known calls have it.
 
     What was closed meanwhile can no longer be changed.
     """
     for name, at in _first_writes(trajectory).items():
-        base, others = trajectory.calls[at].arguments, list[Call]()
+        base, others = trajectory.calls[at].arguments, [trajectory.calls[at]]
         for other in knowledge.meaningful.get(name, ()):
             alike = base.keys() & other.keys() if isinstance(base, dict) and isinstance(other, dict) else ()
             calls = (Call(name, {**base, key: other[key]}) for key in sorted(alike) if other[key] != base[key])
             others += [call for call in calls if call not in others]
-        if others:
-            end = len(trajectory.calls)
-            yield _reading_at(trajectory, end).with_noise(end, *others[:_VARIED])
+        end = len(trajectory.calls)
+        yield _reading_at(trajectory, end).with_noise(end, *others[:_VARIED])
 
 
 def _others(schema: Schema, known: Any) -> Iterator[Any]:

@@ -23,6 +23,7 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.session.likeness import Answer, alike
 from gym_conformance.trajectories.execute import beside
+from gym_conformance.trajectories.first import some
 from gym_conformance.trajectories.first_sessions import Noted
 from gym_conformance.trajectories.generate import may_read
 from gym_conformance.trajectories.renaming import own
@@ -223,12 +224,17 @@ def _places(tool: Tool, least: dict[str, Any], word: str) -> list[Way]:
 
 
 def _least(tool: Tool) -> dict[str, Any]:
-    """The tool's minimal arguments, with a member in each list; {} if there are none, or its parameters describe no object."""
+    """The tool's minimal arguments, with a member in each list; {} if there are none, or its parameters describe no object.
+
+    A tool that does something is asked for one of it rather than none.
+    """
     try:
         least = minimal(rewrite(tool.parameters, _with_an_item))
     except (NoValue, RecursionError):
         return {}
-    return least if isinstance(least, dict) else {}
+    more = least if may_read(tool) else some(least)
+    found = more if admits(tool.parameters, more) else least
+    return found if isinstance(found, dict) else {}
 
 
 def _with_an_item(schema: dict[str, Any]) -> dict[str, Any]:
