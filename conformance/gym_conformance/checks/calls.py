@@ -68,6 +68,9 @@ _EASY, _SHALLOW = 10_000, 64
 #: Of so many tools at least, one answers otherwise than another.
 _TOOLS = 2
 
+#: Seconds of a seed and a verify up to which one follows each invalid call that is taken.
+_BRIEF: Final = 1.0
+
 #: Runs without the calls before a refused one: what differs among them is left out.
 _FORGETFUL = 3
 
@@ -311,7 +314,7 @@ async def calls_invalid(trial: Trial, schedule: Schedule) -> None:
         if step.name != VERIFY:
             hint = "The tool's function raises; validate its arguments, or catch the exception and return it as the tool's output."
             raise _not_taken(trial, step, f"{step.name} answers below 500", hint)
-        plain = replace(tried.without_noise(), calls=tried.calls[: min(tried.noise)])
+        plain = replace(tried, calls=tried.calls[: 1 + max(tried.noise)]).without_noise()
         if is_number((await run(trial.gym, Channel(trial.gym.endpoint), plain)).reward):
             raise Violation(
                 "/verify scores the session, as without the calls that the definition forbids",
@@ -344,7 +347,10 @@ def _sets_none(exchange: Exchange) -> bool:
 
 
 async def _refusals(trial: Trial, trajectory: Trajectory) -> list[StepOutcome]:
-    """What the calls that are there to be refused are answered, in a session of their own, and its verify if one is taken."""
+    """What the calls that are there to be refused are answered, in a session of their own, and its verify if one is taken.
+
+    A verify that takes long is left out.
+    """
     rollout = TrajectoryRun(trial.gym, trial.channel, trajectory)
     try:
         await rollout.step(2 + max(trajectory.noise, default=-1))
@@ -353,8 +359,9 @@ async def _refusals(trial: Trial, trajectory: Trajectory) -> list[StepOutcome]:
             raise
         trial.gym.endpoint.forgive(fault)
         raise NotApplicable("it hangs after a refused call; see calls-refused-harmless") from fault
-    is_taken = any(is_success(step.status) for step in rollout.refusals)
-    return [*rollout.refusals, *([await rollout.verify()] if is_taken else [])]
+    knowledge, is_taken = trial.learned.knowledge, any(is_success(step.status) for step in rollout.refusals)
+    is_brief = knowledge is None or knowledge.session_seconds <= _BRIEF
+    return [*rollout.refusals, *([await rollout.verify()] if is_taken and is_brief else [])]
 
 
 @property_check(

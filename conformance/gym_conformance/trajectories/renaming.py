@@ -145,10 +145,16 @@ def names_in(trajectory: Trajectory) -> tuple[frozenset[Any], ...]:
 
 
 def days_in(trajectory: Trajectory) -> frozenset[str]:
-    """Days, and times on a day, in texts whose schema takes any word."""
+    """Days, and times on a day, in texts whose schema takes other days."""
     found = arguments_of(trajectory.row, trajectory.calls)
-    said = {value for _, value, schema in found if isinstance(value, str) and takes_any_word(schema)}
-    return frozenset(text for value in said if (day := _day_in(value)) for text in (value, day))
+    said = {value for _, value, schema in found if isinstance(value, str) and _takes_other_days(value, schema)}
+    return frozenset(text for value in said for text in (value, _day_in(value)))
+
+
+def _takes_other_days(text: str, schema: Mapping[str, Any]) -> bool:
+    day = _day_in(text)
+    others = (text.replace(day, each.isoformat(), 1) for each in (_FIRST_DAY, _LAST_DAY))
+    return bool(day) and all(admits(schema, other) for other in others)
 
 
 def _day_in(text: str) -> str:
