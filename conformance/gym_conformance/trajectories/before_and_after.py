@@ -93,8 +93,9 @@ class FirstLook:
     Attributes:
         probes: what was run before and after.
         before: for each probe, the outcomes of all its runs.
-        played: the outcomes of the first recorded rollouts, or of made-up ones if none is recorded.
-        repeated: for each of these, the outcomes of as many runs as of a probe, if all of them earned what was recorded.
+        played: the outcomes of the first recorded rollouts, or of made-up ones and of calls that were found if none is recorded.
+        repeated: for each of these, the outcomes of as many runs as of a probe, if all of them earned what was recorded, or
+            its calls were found.
         change: what changed permanently, or None.
         words: what tools that read know of the rows without a recorded rollout.
         failures: the first errors of the untouched server, which may name a missing dependency only once.
@@ -179,15 +180,23 @@ async def _look(gym: Gym) -> FirstLook:
 
 
 async def look_again(gym: Gym, look: FirstLook, found: Sequence[Trajectory]) -> FirstLook:
-    """The look, and what has changed after what tools were found to accept, in what its own reads show."""
+    """The look, what has changed after what tools were found to accept, and what this itself comes to as often as a probe.
+
+    Only its own reads show what has changed: while there is little of a thing, the others take all of it.
+    """
     reads = {repr(one.calls): one for each in found if (one := each.without(writes_in(each.calls))).calls}
     if look.change or not reads:
         return look
     try:
         with gym.endpoint.forgiving():
-            return replace(look, change=(await changed(gym, tuple(reads.values()), found)).change)
+            change = (await changed(gym, tuple(reads.values()), found)).change
+            played = [await play(gym, Channel(gym.endpoint), one) for one in found] if change is None else []
+            repeated = [await run_times(gym, one.trajectory, RUNS) if one.seconds <= _BRIEF else () for one in played]
     except (ServerFault, PathHangs, NoRoom):
         return look
+    return replace(
+        look, change=change, played=(*look.played, *played), repeated=(*look.repeated, *map(tuple, repeated))
+    )
 
 
 def _asking(reads: Trajectory, known: Sequence[Call]) -> Trajectory:
@@ -241,21 +250,22 @@ async def play(gym: Gym, channel: Channel, one: Trajectory) -> Played:
 async def changed_since(gym: Gym, look: FirstLook) -> ChangedAnswer | None:
     """What has changed since the first look, but for numbers other than the reward, which may count minutes."""
     for one, before in zip(look.probes, look.before, strict=True):
-        channel = Channel(gym.endpoint)
-        after = [await run(gym, channel, one)]
-        if next(_no_numbers(lasting(before, after)), None):
-            after += await run_times(gym, one, RUNS - 1)
-            if difference := next(_no_numbers(await _lasting_as_fast(gym, one, before, after)), None):
-                return ChangedAnswer(difference, Schedule((one,)), tuple(channel.exchanges))
+        if change := await _changed_from(gym, one, before):
+            return change
     for played, runs in zip(look.played, look.repeated, strict=True):
-        one, channel = played.trajectory, Channel(gym.endpoint)
-        after = [await run(gym, channel, one)] if runs else []
-        if after and after[0].reward != runs[0].reward:
-            after += await run_times(gym, one, RUNS - 1)
-            earned = await _lasting_as_fast(gym, one, runs, after)
-            if difference := next((each for each in earned if each.step == VERIFY), None):
-                return ChangedAnswer(difference, Schedule((one,)), tuple(channel.exchanges))
+        if runs and (change := await _changed_from(gym, played.trajectory, runs)):
+            return change
     return None
+
+
+async def _changed_from(gym: Gym, one: Trajectory, before: Sequence[Outcome]) -> ChangedAnswer | None:
+    channel = Channel(gym.endpoint)
+    after = [await run(gym, channel, one)]
+    if next(_no_numbers(lasting(before, after)), None) is None:
+        return None
+    after += await run_times(gym, one, RUNS - 1)
+    difference = next(_no_numbers(await _lasting_as_fast(gym, one, before, after)), None)
+    return ChangedAnswer(difference, Schedule((one,)), tuple(channel.exchanges)) if difference else None
 
 
 async def _lasting_as_fast(
