@@ -52,6 +52,39 @@ def test_an_argument_that_no_row_offers_is_told_from_what_a_session_lacks(wanted
     assert all("'email' is a required property" in each for each in told)
 
 
+class Bids(ResourcesServer):
+    """Wants a currency, and says so in words of its own: from the call, from the session, or as one of several hints."""
+
+    def __init__(self, wanted: str) -> None:
+        def bid(campaign: str, amount: float) -> dict[str, Any]:
+            return {"campaign": campaign, "bid": amount}
+
+        super().__init__("bids", tools=[bid], verify=lambda: 0.0)
+        del self.handlers["GET", "/openapi.json"]
+        self.wanted = wanted
+
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
+        sent = json_body(request)
+        if not isinstance(sent, dict) or not isinstance(sent.get("campaign"), str):
+            raise HttpRefusal(400, "campaign must be a string")
+        if not isinstance(sent.get("amount"), int | float):
+            raise HttpRefusal(400, "amount must be a number")
+        if self.wanted == "session" or (self.wanted == "argument" and not isinstance(sent.get("currency"), str)):
+            raise HttpRefusal(400, "currency is required")
+        if self.wanted == "hint" and "currency" not in sent:
+            raise HttpRefusal(404, f"its name is required, and its currency may be given: no {sent['campaign']}")
+        raise HttpRefusal(404, f"there is no campaign {sent['campaign']}")
+
+
+@pytest.mark.parametrize("wanted", ["argument", "session", "nothing", "hint"])
+def test_an_argument_is_wanted_in_words_of_its_own(wanted: str) -> None:
+    server = Bids(wanted)
+    found = found_by("drift-argument-refused", server, rows_of(server))
+    told = [one.actual for one in found if one.verdict is Verdict.FAIL]
+    assert len(told) == (wanted == "argument"), told
+    assert all("currency is required" in each for each in told)
+
+
 class Diary(ResourcesServer):
     """Rows offer a day; `taken` says what is: a day, a moment, a day that is still to come, or either of a moment and a day."""
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
 
+from gym_conformance.contract.statuses import is_crash
 from gym_conformance.drift.compare import UNNAMED
 from gym_conformance.drift.wording import short
 from gym_conformance.probes.call_places import Place
@@ -17,6 +18,17 @@ from gym_conformance.session.refusals import says_no, says_yes
 from gym_schemas import Acceptance, Schema, boundary_values, scalars, whole
 
 _WORD: Final = re.compile(r"\w+")
+
+#: How a refusal says that something was left out.
+_NEEDED: Final = re.compile(
+    r"require|missing|needed|must be (?:given|set|present)|mandatory|erforderlich|fehlt|requis|manquant|obligator|falta",
+    re.IGNORECASE,
+)
+
+_CLAUSE: Final = re.compile(r"[;,.!?\n]+")
+
+#: Words of a refusal that may be an argument's name, and how often what comes of giving it is tried.
+_ASKED, _TIMES = 6, 2
 
 
 async def lacks_unoffered(place: Place, acceptance: Acceptance, nodes: Mapping[str, Schema]) -> RefusedCall | None:
@@ -36,6 +48,38 @@ async def lacks_unoffered(place: Place, acceptance: Acceptance, nodes: Mapping[s
     ):
         return None
     return replace(found, because=f"{found.because}; with {found.argument} it is not", beside=(*found.beside, given))
+
+
+async def wants_unoffered(place: Place, nodes: Mapping[str, Schema]) -> RefusedCall | None:
+    """The call, if it is said to lack something that the schema does not offer, and no longer once that is given.
+
+    An argument of another name changes nothing, and all of it comes again. How the server says that one of its own is
+    left out does not matter.
+    """
+    call, refusal = await place.ask(place.base)
+    texts = (text for text, _ in scalars(refusal.said) if isinstance(text, str))
+    clauses = (clause for text in texts for clause in _CLAUSE.split(text) if _NEEDED.search(clause))
+    words = dict.fromkeys(word for clause in clauses for word in _WORD.findall(clause) if word.isidentifier())
+    unoffered = (word for word in words if word not in nodes and not _NEEDED.search(word))
+    for name in islice(unoffered, _ASKED if says_no(refusal, call) else 0):
+        for value in ("a", 1):
+            if given := await _makes_good(place, refusal, name, value):
+                because = f"with {name} it is answered {short(given.said)}, and with any other argument as without one"
+                return RefusedCall(name, call, refusal, because, (given,))
+    return None
+
+
+async def _makes_good(place: Place, refusal: Reply, name: str, value: Any) -> Reply | None:
+    """What is answered where the argument is given, if that says nothing of it, and what is answered otherwise is the refusal."""
+    given = None
+    for _ in range(_TIMES):
+        without = Answer((await place.ask(place.base))[1], ())
+        other = Answer((await place.ask_with(UNNAMED, value))[1], (UNNAMED, value))
+        given = (await place.ask_with(name, value))[1]
+        same = all(alike(Answer(refusal, ()), each) for each in (without, other))
+        if not same or is_crash(given.status) or re.search(rf"\b{re.escape(name)}\b", given.text):
+            return None
+    return given
 
 
 async def lacks_optional(places: Sequence[Place], nodes: Mapping[str, Schema]) -> RefusedCall | None:

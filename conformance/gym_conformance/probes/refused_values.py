@@ -16,7 +16,7 @@ from gym_conformance.drift.wording import short
 from gym_conformance.grouping import first_of_each
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.probes.call_places import Place, known_places, recorded_places
-from gym_conformance.probes.lacking import lacks_optional, lacks_unoffered
+from gym_conformance.probes.lacking import lacks_optional, lacks_unoffered, wants_unoffered
 from gym_conformance.probes.refused_call import RefusedCall
 from gym_conformance.probes.refused_in_place import refused_in_place, says_nothing
 from gym_conformance.probes.varied_argument import Argument, refused_within
@@ -78,6 +78,7 @@ async def refused_value(
     place = Place(gym, channel, definition.name, gym.row_for(definition), smallest.value)
     return (
         await lacks_unoffered(place, acceptance, nodes)
+        or await wants_unoffered(place, nodes)
         or await lacks_optional([place, *places], nodes)
         or await _wants_texts(place, acceptance)
     )
