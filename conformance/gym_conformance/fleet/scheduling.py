@@ -1,6 +1,7 @@
 """Scheduling of many targets on xdist's workers: all checks of a target go to the same worker."""
 
 from collections import Counter
+from contextlib import suppress
 from typing import Any, Final
 
 from gym_conformance.plugin.check_items import target_of
@@ -44,8 +45,12 @@ def scheduler(config: Any, log: Any) -> Any:
             return died
 
         def _assign_work_unit(self, node: Any) -> None:
-            """Assign a target to a worker that has collected; xdist itself fails on replacements that have not yet."""
+            """Assign a target to a worker that has collected; xdist itself fails on replacements that have not yet.
+
+            It fails on one that has just died, too, of which `remove_node` takes back what was assigned.
+            """
             if node in self.registered_collections:
-                super()._assign_work_unit(node)
+                with suppress(OSError):
+                    super()._assign_work_unit(node)
 
     return TargetScheduling(config, log)
