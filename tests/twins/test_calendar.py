@@ -1,15 +1,13 @@
 """A calendar whose events name a day, and colleagues that must exist: nothing is recorded."""
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gym_conformance.contract.dataset_rows import Row, Source
-from gym_conformance.dataset import Dataset
 from gym_mocks.resources import ResourcesServer
 from tests.twins.judging import judge, telling
+from tests.twins.twin import said_by_users, tool
 
 _COLLEAGUES = ("ana@corp.io", "ben@corp.io")
 
@@ -55,11 +53,6 @@ def _calendar(habit: str) -> ResourcesServer:
     return server
 
 
-def _tool(name: str, **properties: Any) -> dict[str, Any]:
-    parameters = {"type": "object", "properties": properties, "required": list(properties)}
-    return {"type": "function", "name": name, "parameters": parameters}
-
-
 @pytest.mark.parametrize(
     ("habit", "told"),
     [
@@ -73,11 +66,9 @@ def test_what_becomes_of_events_is_told(habit: str, told: set[str]) -> None:
     server = _calendar(habit)
     text = {"type": "string"}
     tools = [
-        _tool("list_events", day={**text, "description": "YYYY-MM-DD"}),
-        _tool("add_event", title=text, day=text, guests={"type": "array", "items": text}),
+        tool("list_events", day={**text, "description": "YYYY-MM-DD"}),
+        tool("add_event", title=text, day=text, guests={"type": "array", "items": text}),
     ]
     said = ("Add 'Review' with ben@corp.io on 2026-03-02.", "Add 'Review' with ana@corp.io on 2026-03-03.")
-    asked = [{"input": text, "tools": tools} for text in said]
-    rows = tuple(Row({"responses_create_params": each}, Source(Path("calendar.jsonl"), 1)) for each in asked)
     checks = {"isolation-earlier", "calls-error-harmless", "calls-invalid"}
-    assert telling(judge(server, Dataset(rows, (), len(rows)), checks=checks)) == told
+    assert telling(judge(server, said_by_users(said, tools), checks=checks)) == told

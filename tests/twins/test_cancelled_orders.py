@@ -1,15 +1,12 @@
 """Orders that a task names, and that are cancelled for a reason of several words, which comes back in the reply: nothing is recorded."""
 
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from gym_conformance.contract.dataset_rows import Row, Source
-from gym_conformance.dataset import Dataset
 from gym_mocks.resources import ResourcesServer
 from tests.twins.judging import judge, telling
+from tests.twins.twin import said_by_users, tool
 
 _ORDERS = {"#W2378156": "keyboard", "#W6729841": "lamp"}
 _REASONS = ("no longer needed", "ordered by mistake")
@@ -51,11 +48,6 @@ def _desk(habit: str) -> ResourcesServer:
     return server
 
 
-def _tool(name: str, **properties: Any) -> dict[str, Any]:
-    parameters = {"type": "object", "properties": properties, "required": list(properties)}
-    return {"type": "function", "name": name, "parameters": parameters}
-
-
 @pytest.mark.parametrize(
     ("habit", "told"),
     [
@@ -69,11 +61,9 @@ def test_what_becomes_of_orders_is_told(habit: str, told: set[str]) -> None:
     server = _desk(habit)
     text = {"type": "string"}
     tools = [
-        _tool("get_order", order_id=text),
-        _tool("cancel_order", order_id=text, reason={**text, "enum": list(_REASONS)}),
+        tool("get_order", order_id=text),
+        tool("cancel_order", order_id=text, reason={**text, "enum": list(_REASONS)}),
     ]
     said = ("I am Mia, and my order #W2378156 is no longer needed.", "I ordered the lamp (#W6729841) by mistake.")
-    asked = [{"input": text, "tools": tools} for text in said]
-    rows = tuple(Row({"responses_create_params": each}, Source(Path("desk.jsonl"), 1)) for each in asked)
     checks = {"isolation-earlier", "drift-argument-refused", "calls-error-harmless"}
-    assert telling(judge(server, Dataset(rows, (), len(rows)), checks=checks)) == told
+    assert telling(judge(server, said_by_users(said, tools), checks=checks)) == told

@@ -2,14 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
-from gym_conformance.contract.dataset_rows import Row, Source
-from gym_conformance.dataset import Dataset
 from gym_mocks.resources import ResourcesServer
 from tests.twins.judging import judge, telling
+from tests.twins.twin import said_by_users
 
 _OWNERS = {"DE-4401": "Nora Blum", "DE-7710": "Ivo Lang"}
 
@@ -69,7 +67,5 @@ def _desk(habit: str) -> ResourcesServer:
 def test_what_becomes_of_accounts_is_told(habit: str, told: set[str]) -> None:
     server = _desk(habit)
     said = ("I am Nora Blum. Freeze DE-4401, please.", "Ivo Lang speaking. I have lost the card of DE-7710.")
-    asked = [{"input": text, "tools": server.declarations} for text in said]
-    rows = tuple(Row({"responses_create_params": each}, Source(Path("desk.jsonl"), 1)) for each in asked)
     checks = {"isolation-earlier", "calls-error-harmless"}
-    assert telling(judge(server, Dataset(rows, (), len(rows)), checks=checks)) == told
+    assert telling(judge(server, said_by_users(said, server.declarations), checks=checks)) == told

@@ -10,7 +10,7 @@ from gym_conformance.contract.dataset_rows import Row, Source
 from gym_conformance.dataset import Dataset
 from gym_mocks.resources import ResourcesServer
 from tests.twins.judging import judge, telling
-from tests.twins.twin import rollout_of
+from tests.twins.twin import rollout_of, said_by_users
 
 _FLIGHTS = {"HAT001": ("JFK", "SFO", 3), "HAT002": ("SFO", "JFK", 2), "HAT003": ("JFK", "LAX", 4)}
 
@@ -62,9 +62,7 @@ def _desk(habit: str) -> ResourcesServer:
 def test_what_all_sessions_sell_is_told(habit: str) -> None:
     server = _desk(habit)
     said = ("Fly me from JFK to SFO, say HAT001.", "Book from SFO to JFK with HAT002.")
-    asked = [{"input": text, "tools": server.declarations} for text in said]
-    rows = tuple(Row({"responses_create_params": each}, Source(Path("desk.jsonl"), 1)) for each in asked)
-    findings = judge(server, Dataset(rows, (), len(rows)), checks={"isolation-earlier"})
+    findings = judge(server, said_by_users(said, server.declarations), checks={"isolation-earlier"})
     assert telling(findings) == ({"isolation-earlier"} if habit.endswith("for all") else set())
 
 

@@ -1,16 +1,15 @@
 """A shop whose cart is emptied by a checkout, with a quantity that may be left out: nothing is recorded."""
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 
-from gym_conformance.contract.dataset_rows import Row, Source
 from gym_conformance.dataset import Dataset
 from gym_conformance.trajectories.learn import find
 from gym_mocks.resources import ResourcesServer
 from gym_mocks.wire import HttpRefusal
 from tests.twins.judging import judge, on_gym, telling
+from tests.twins.twin import said_by_users
 
 _STOCK = {"runner": 9, "beanie": 4}
 
@@ -77,9 +76,7 @@ def _shop(habit: str) -> ResourcesServer:
 
 def _rows(server: ResourcesServer) -> Dataset:
     said = ("Order a 'runner' for me.", "I need a 'beanie'.")
-    asked = [{"input": text, "tools": server.declarations} for text in said]
-    rows = tuple(Row({"responses_create_params": each}, Source(Path("shop.jsonl"), 1)) for each in asked)
-    return Dataset(rows, (), len(rows))
+    return said_by_users(said, server.declarations)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,21 @@ def dataset(change: Callable[[Json], object] = lambda _: None) -> Dataset:
         tuple(Rollout(rollout, Source(ROLLOUTS, at)) for at, rollout in enumerate(lines(ROLLOUTS), 1)),
         len(rows),
     )
+
+
+def said_by_users(said: Iterable[str], tools: Sequence[Json]) -> Dataset:
+    """A row for each text that a user says, all with these tools; nothing is recorded."""
+    params = ({"input": text, "tools": tools} for text in said)
+    rows = tuple(
+        Row({"responses_create_params": each}, Source(Path("said.jsonl"), at)) for at, each in enumerate(params, 1)
+    )
+    return Dataset(rows, (), len(rows))
+
+
+def tool(name: str, **properties: Any) -> Json:
+    """A tool whose arguments are all required."""
+    parameters = {"type": "object", "properties": properties, "required": list(properties)}
+    return {"type": "function", "name": name, "parameters": parameters}
 
 
 def unrecorded() -> Dataset:
