@@ -123,9 +123,9 @@ def by_name(
     """A trajectory after a session with the same names, held to one after a session with other names.
 
     The earlier session makes the same calls, on the same row or on that of another, whose things take the names. Or it
-    asks only after its writes, and what it was answered is kept under the names, or under the row's ids. Where all names
-    cannot be new, those are that are `free`. Texts that are
-    held to a pattern, such as a cell's, are others of the same shape, and were said on the row that is least alike.
+    asks only after its writes, and what it was answered is kept under the names, or under the row's ids. Where not
+    all names can be new, those that are `free` are. Texts that are held to a pattern, such as a cell's, are others of the
+    same shape, and were said on the row that is least alike.
     One that leaves out its first write must not find it done, such as something to undo. A session that only asks for
     names that the row does not know must not find what the earlier one called so. Nor must one that shares a single name
     with it, which several of its calls say, find what that one said otherwise.

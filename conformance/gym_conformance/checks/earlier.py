@@ -71,8 +71,10 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
     """Looks in fifteen ways for what a session leaves to later ones.
 
     Reads and a verify are run 17 times on the untouched server, and 17 times after recorded rollouts; the answers must
-    stay the same. Where nothing is recorded, they must, too, after calls that the tools were found to accept. So must the reward of recorded rollouts, if it is the recorded one 17 times at first. The answers must also stay the same when another session writes between them. A session that reads twice
-    must read the same when another one comes and goes in between, both at its beginning and after a rollout's calls.
+    stay the same. Where nothing is recorded, they must, too, after calls that the tools were found to accept. So must the
+    reward of recorded rollouts, if it is the recorded one 17 times at first. The answers must also stay the same when
+    another session writes between them. A session that reads twice must read the same when another one comes and goes in
+    between, both at its beginning and after a rollout's calls.
 
     A trajectory must have the same outcome whether an earlier session used the same names and numbers or others; for
     this, names and numbers that nobody has used are put into its calls and its row, and translated back in the replies.

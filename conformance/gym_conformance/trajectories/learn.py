@@ -68,7 +68,7 @@ _MINED = 6
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundCalls:
     """What tools know, and what they were found to accept, on rows without a recorded rollout that calls them."""
 
     words: KnownWords
@@ -90,7 +90,7 @@ def _is_graded(gym: Gym) -> bool:
     return gym.kind is ServerKind.SINGLE_TURN
 
 
-async def find(gym: Gym, asked: KnownWords = NOTHING_ASKED) -> Found:
+async def find(gym: Gym, asked: KnownWords = NOTHING_ASKED) -> FoundCalls:
     """Find calls that the tools accept; `asked` is what some were asked before.
 
     Raises:
@@ -98,10 +98,10 @@ async def find(gym: Gym, asked: KnownWords = NOTHING_ASKED) -> Found:
     """
     rows = () if _is_graded(gym) else _rows(gym)
     words = asked.with_more(await known_arguments(gym, rows[:_MADE_UP], lambda tool: tool.name not in asked.asked))
-    return Found(words, tuple(await _scouted(gym, rows, words.arguments)))
+    return FoundCalls(words, tuple(await _scouted(gym, rows, words.arguments)))
 
 
-async def learn(gym: Gym, found: Found | None = None) -> Knowledge:
+async def learn(gym: Gym, found: FoundCalls | None = None) -> Knowledge:
     """Run a few recorded and made-up rollouts, and note what their tools return; `found` is what was found before, if it was.
 
     Raises:
@@ -282,7 +282,7 @@ async def _scouted(gym: Gym, rows: Sequence[Row], words: Mapping[str, Sequence[A
     return found
 
 
-def _taken(found: Found) -> Iterator[Trajectory]:
+def _taken(found: FoundCalls) -> Iterator[Trajectory]:
     """Calls that the tools were found to accept, and then the same with calls that may end the episode."""
     yield from found.taken
     yield from (ended for each in found.scouted for ended in each.ended)

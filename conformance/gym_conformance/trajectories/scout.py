@@ -275,16 +275,12 @@ class _Scout:
         yield plain
         yield self._with_own(tool, plain_arguments(_with_all_required(tool)))
 
-    def _as_sent(self, tool: Tool, arguments: Any) -> Iterator[Any]:
+    def _as_sent(self, tool: Tool, plain: dict[str, Any]) -> Iterator[Any]:
         """The arguments of the last write that was accepted, if it has all that are texts: what was added is taken away by these."""
         sent = next((call.arguments for call in reversed(self.calls) if not is_read(call.name)), None)
-        texts = (
-            {key for key, value in arguments.items() if isinstance(value, str)}
-            if isinstance(arguments, dict)
-            else set()
-        )
+        texts = {key for key, value in plain.items() if isinstance(value, str)}
         if not may_read(tool) and isinstance(sent, dict) and texts and texts <= sent.keys():
-            yield {key: sent.get(key, value) for key, value in arguments.items()}
+            yield {key: sent.get(key, value) for key, value in plain.items()}
 
     def _with_returned(self, tool: Tool, arguments: Any) -> Any:
         return _each(arguments, tool.parameters, self._filled)
