@@ -17,7 +17,7 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.before_and_after import by_design, reads_on
 from gym_conformance.trajectories.execute import run, run_each
 from gym_conformance.trajectories.first import known
-from gym_conformance.trajectories.generate import Knowledge, is_read, writes_in
+from gym_conformance.trajectories.generate import Knowledge, is_reading, writes_in
 from gym_conformance.trajectories.other_values import (
     has_number,
     with_more_zeros,
@@ -206,7 +206,7 @@ def _unlike(rows: Sequence[Row], row: Row) -> Sequence[Row]:
 
 def _reads_last(trajectory: Trajectory) -> Trajectory:
     """The trajectory with its reads behind its writes."""
-    order = sorted(range(len(trajectory.calls)), key=lambda at: is_read(trajectory.calls[at].name))
+    order = sorted(range(len(trajectory.calls)), key=lambda at: is_reading(trajectory.calls[at]))
     return trajectory.chosen(order)
 
 
@@ -265,17 +265,18 @@ def by_phrase(trial: Trial, trajectory: Trajectory) -> Iterator[Maker]:
     """
     writes = writes_in(trajectory.calls)
     reads, written = trajectory.without(writes), trajectory.chosen(writes)
-    earlier = list[Callable[[Trajectory], Trajectory]]()
+    apart = reads.without([at for at, call in enumerate(reads.calls) if is_linked(call.arguments)])
+    earlier = list[tuple[Trajectory, Callable[[Trajectory], Trajectory]]]()
     if with_other_options(reads).calls != reads.calls:
-        earlier.append(with_other_options)
-    if writes and not any(is_linked(call.arguments) for call in reads.calls):
-        earlier.append(lambda reading: replace(reading, calls=(*written.calls, *reading.calls)))
-    for otherwise, before in product((phrased, respelled), earlier):
-        if not otherwise(reads)[1]:
+        earlier.append((reads, with_other_options))
+    if writes and apart.calls:
+        earlier.append((apart, lambda reading: replace(reading, calls=(*written.calls, *reading.calls))))
+    for otherwise, (asked, before) in product((phrased, respelled), earlier):
+        if otherwise(asked)[0].calls == asked.calls:
             continue
-        told = Told(Schedule((before(reads), reads)), ", as after a session that asked for other words", hint=_KEPT)
+        told = Told(Schedule((before(asked), asked)), ", as after a session that asked for other words", hint=_KEPT)
         after = _After(
-            partial(otherwise, reads),
+            partial(otherwise, asked),
             partial(_of_spoken, before),
             lambda spoken: spoken[0],
             lambda outcome, spoken: read_back(outcome, spoken[1]),

@@ -69,7 +69,7 @@ def asking_for_others(trial: Trial, found: Sequence[Trajectory]) -> Iterator[Mak
 def where_it_ends(trial: Trial, knowledge: Knowledge, found: Sequence[Trajectory]) -> Iterator[Maker]:
     """What a session reads where it has come to, while another goes the same way, and while others come and go."""
     for lasting_one in found:
-        asked = [call for call in lasting_one.calls if knowledge.reads(call.name)]
+        asked = [call for call in lasting_one.calls if knowledge.is_reading(call)]
         asked += [call for call in bare_reads(lasting_one.row) if call not in asked]
         others = [] if lasting_one is found[0] else [found[0]]
         if asked:

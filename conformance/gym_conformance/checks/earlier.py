@@ -216,7 +216,7 @@ def _reads_of(knowledge: Knowledge, found: Sequence[Trajectory], probes: Sequenc
     """
     asked = {call.name for probe in probes for call in probe.calls}
     for trajectory in found:
-        reads = trajectory.without([at for at, call in enumerate(trajectory.calls) if not knowledge.reads(call.name)])
+        reads = trajectory.without([at for at, call in enumerate(trajectory.calls) if not knowledge.is_reading(call)])
         if new := {call.name for call in reads.calls} - asked:
             asked |= new
             yield reads
@@ -224,7 +224,7 @@ def _reads_of(knowledge: Knowledge, found: Sequence[Trajectory], probes: Sequenc
         made = [call for trajectory in (*probes, *found) for call in trajectory.calls]
         own = {tool.name for tool in found[0].row.tools}
         known_ones = [Call(name, each) for name, several in knowledge.meaningful.items() for each in several[:_ASKED]]
-        others = [call for call in known_ones if call.name in own and knowledge.reads(call.name) and call not in made]
+        others = [call for call in known_ones if call.name in own and knowledge.is_reading(call) and call not in made]
         if others:
             yield Trajectory(found[0].row, tuple(others[:_OTHERS]))
 

@@ -56,7 +56,7 @@ def _writes(knowledge: Knowledge) -> Iterator[ReadLater]:
     """What is known up to the first call of each tool that writes, and then its reads."""
     reads = {one: _reads(knowledge, one)[-_AFTER:] for one in known(knowledge)}
     reading = (one for one in reads if reads[one])
-    for one, at in first_calls(reading, lambda call: not knowledge.reads(call.name)):
+    for one, at in first_calls(reading, lambda call: not knowledge.is_reading(call)):
         yield ReadLater(one.chosen([*range(at + 1), *reads[one]]), at + 2)
 
 

@@ -19,7 +19,7 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.trajectories.execute import TrajectoryRun, run, run_each
 from gym_conformance.trajectories.first import bare_reads, known, known_disturbed
-from gym_conformance.trajectories.generate import is_read
+from gym_conformance.trajectories.generate import is_reading
 from gym_conformance.trajectories.listed_refusals import beside_lists
 from gym_conformance.trajectories.outcome import (
     Difference,
@@ -249,7 +249,7 @@ async def _unlike_reads(
     """
     mask |= varying([refused, *await _runs(trial, [noisy] * _AGAIN)])
     recorded = [call for one in known(await knowledge_of(trial)) if one.row is noisy.row for call in one.calls]
-    reads = [call for call in recorded if is_read(call.name) and not is_linked(call.arguments)]
+    reads = [call for call in recorded if is_reading(call) and not is_linked(call.arguments)]
     found = []
     for read in list(first_of_each(repr, [*bare_reads(noisy.row), *reads]).values())[:_READS]:
         rollout = await _with_another(trial, noisy, read)

@@ -16,7 +16,7 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.before_and_after import lasting
 from gym_conformance.trajectories.execute import FEW, TrajectoryRun, beside
 from gym_conformance.trajectories.first import bare_reads, known
-from gym_conformance.trajectories.generate import Knowledge, is_read, writes_in
+from gym_conformance.trajectories.generate import Knowledge, is_reading, writes_in
 from gym_conformance.trajectories.outcome import Difference, Outcome, varying
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, resolve
 from gym_conformance.trials.chance import waiting_beyond_chance
@@ -169,9 +169,7 @@ def _at_once(trial: Trial, most: int) -> int:
 def _reads(knowledge: Knowledge) -> Iterator[ReadLater]:
     """Reads that need no earlier reply, each to be made first in a session: of a few rows the first of each tool."""
     for trajectory in islice(first_of_each(lambda one: one.row, known(knowledge)).values(), _ROWS):
-        own = (
-            call for call in trajectory.calls if is_read(call.name) and resolve(call.arguments, []) == call.arguments
-        )
+        own = (call for call in trajectory.calls if is_reading(call) and resolve(call.arguments, []) == call.arguments)
         reads = first_of_each(lambda call: call.name, [*own, *bare_reads(trajectory.row)])
         for call in islice(reads.values(), _FIRST):
             yield ReadLater(Trajectory(trajectory.row, (call,)))

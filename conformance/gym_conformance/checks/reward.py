@@ -31,7 +31,7 @@ from gym_conformance.session.contracts import Session
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.execute import run, run_each
 from gym_conformance.trajectories.followed import followed
-from gym_conformance.trajectories.generate import is_read, writes_in
+from gym_conformance.trajectories.generate import is_reading, writes_in
 from gym_conformance.trajectories.learn import recorded_rows
 from gym_conformance.trajectories.outcome import StepOutcome
 from gym_conformance.trials.chance import beyond_chance
@@ -235,7 +235,7 @@ class _Looking:
             NotApplicable: it reads nothing, earns nothing, or reads something else the second time.
         """
         rollout = trial.gym.recorded[row][0]
-        look = next((call for call in reversed(rollout.calls) if is_read(call.name)), None)
+        look = next((call for call in reversed(rollout.calls) if is_reading(call)), None)
         if look is None:
             raise NotApplicable("its recorded rollout reads nothing")
         recorded = [item for item in rollout.output if isinstance(item, dict)]
@@ -334,7 +334,7 @@ def _said_by_all(gym: Gym) -> str:
     """What the recorded rollouts of several rows say in the end, all the same, after they have written; '' if they do not."""
     rollouts = [rollout for recorded in gym.recorded.values() for rollout in recorded[:1]]
     said = {rollout.last_text for rollout in rollouts}
-    wrote = all(any(not is_read(call.name) for call in rollout.calls) for rollout in rollouts)
+    wrote = all(any(not is_reading(call) for call in rollout.calls) for rollout in rollouts)
     return said.pop() if len(rollouts) >= _ROWS and len(said) == 1 and wrote else ""
 
 

@@ -18,7 +18,7 @@ from gym_conformance.trajectories.before_and_after import by_design, reads_on, w
 from gym_conformance.trajectories.drawn import minted
 from gym_conformance.trajectories.execute import run, run_each
 from gym_conformance.trajectories.first import made_up
-from gym_conformance.trajectories.generate import is_read, named_values
+from gym_conformance.trajectories.generate import is_reading, named_values
 from gym_conformance.trajectories.outcome import Outcome, Place, compared, differences, values_at, volatile
 from gym_conformance.trajectories.renaming import own
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Trajectory
@@ -226,7 +226,7 @@ def _different(rows: Sequence[Row]) -> list[Row]:
 
 def _reads(gym: Gym, rows: Sequence[Row]) -> tuple[Call, ...]:
     """Every call of the rows' probes that reads."""
-    reads = {repr(call): call for row in rows for call in reads_on(gym, row).calls if is_read(call.name)}
+    reads = {repr(call): call for row in rows for call in reads_on(gym, row).calls if is_reading(call)}
     # a catalogue that all rows share takes a question; what takes none tells the state
     known = tuple(call for call in reads.values() if gym.recorded or not call.arguments)
     if not known:

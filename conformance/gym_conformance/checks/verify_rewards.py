@@ -24,7 +24,7 @@ from gym_conformance.session.server_fault import NotSent, ServerFault
 from gym_conformance.trajectories.execute import TrajectoryRun, beside, run
 from gym_conformance.trajectories.first import known
 from gym_conformance.trajectories.followed import followed
-from gym_conformance.trajectories.generate import is_read
+from gym_conformance.trajectories.generate import is_reading
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
@@ -256,7 +256,7 @@ def _best(trial: Trial, row: Row) -> tuple[float, list[Rollout]]:
 
 def _does_nothing(trial: Trial, rollout: Rollout) -> bool:
     """Whether it only looks, and says nothing where there is nothing else to do: where no rollout makes calls."""
-    only_looks = all(is_read(call.name) for call in rollout.calls)
+    only_looks = all(is_reading(call) for call in rollout.calls)
     acts = trial.gym.kind is not ServerKind.SINGLE_TURN or bool(trial.gym.recorded_calls)
     return only_looks and (acts or not rollout.last_text.strip())
 

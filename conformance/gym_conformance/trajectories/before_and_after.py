@@ -26,7 +26,8 @@ from gym_conformance.session.server_fault import ServerFault
 from gym_conformance.trajectories.execute import beside, run
 from gym_conformance.trajectories.first import bare_reads, made_up, reading_again
 from gym_conformance.trajectories.followed import followed
-from gym_conformance.trajectories.generate import Knowledge, is_read, may_read, writes_in
+from gym_conformance.trajectories.generate import Knowledge, is_reading, may_read, writes_in
+from gym_conformance.trajectories.languages import lists_of
 from gym_conformance.trajectories.learn import recorded_rows
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, StepOutcome, differences, varying
 from gym_conformance.trajectories.trajectory import FirstSession, Schedule, Trajectory, is_linked
@@ -149,7 +150,7 @@ def _recorded_reads(gym: Gym, row: Row) -> list[Call]:
     """The reads of the row's first rollout that need no earlier reply; those that follow a write come first."""
     recorded = [call for rollout in gym.recorded.get(row, ())[:1] for call in followed(row, rollout).calls]
     wrote = next(iter(writes_in(recorded)), len(recorded))
-    reads = [call for call in (*recorded[wrote:], *recorded[:wrote]) if is_read(call.name)]
+    reads = [call for call in (*recorded[wrote:], *recorded[:wrote]) if is_reading(call)]
     return [call for call in reads if not is_linked(call.arguments)]
 
 
@@ -173,7 +174,7 @@ async def look(gym: Gym) -> FirstLook:
 async def _look(gym: Gym) -> FirstLook:
     rows = (recorded_rows(gym) or gym.rows or (gym.row,))[:_ROWS]
     unrecorded = [row for row in rows if not gym.recorded.get(row) and gym.kind is not ServerKind.SINGLE_TURN]
-    words = await known_arguments(gym, unrecorded, may_read)
+    words = await known_arguments(gym, unrecorded, lambda tool: may_read(tool) or bool(lists_of(tool)))
     probes = tuple(_asking(reads_on(gym, row), words.calls(row)) for row in rows)
     writes = tuple(writing(gym, row) for row in rows)
     return replace(await changed(gym, probes, writes, repeating=True), words=words)

@@ -6,7 +6,7 @@ from itertools import chain, combinations, islice, product
 from typing import Any
 
 from gym_conformance.contract.dataset_rows import Call
-from gym_conformance.trajectories.generate import is_read, named_alike
+from gym_conformance.trajectories.generate import is_reading, named_alike
 from gym_conformance.trajectories.trajectory import Trajectory, is_reference, resolve
 from gym_schemas import admits, properties_of
 
@@ -22,7 +22,7 @@ def crossed(trajectory: Trajectory) -> Iterator[tuple[str, list[Call]]]:
 
     Before these, a call puts a thing in relation to itself, if it has two arguments for things of one kind.
     """
-    for name in dict.fromkeys(call.name for call in trajectory.calls if not is_read(call.name)):
+    for name in dict.fromkeys(call.name for call in trajectory.calls if not is_reading(call)):
         known = [call for call in trajectory.calls if call.name == name]
         made = chain(_with_itself(trajectory, known[0]), _combined(trajectory, known[0]))
         calls = [call for call in made if call not in known]

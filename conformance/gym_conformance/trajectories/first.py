@@ -13,7 +13,15 @@ from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.grouping import each_kind_first, first_of_each, grouped, round_robin
 from gym_conformance.trajectories.crossing import crossed, last_of_others, with_crossed
 from gym_conformance.trajectories.damage import damaged
-from gym_conformance.trajectories.generate import Knowledge, crowded_by, is_read, reads_in, references, writes_in
+from gym_conformance.trajectories.generate import (
+    Knowledge,
+    crowded_by,
+    is_read,
+    is_reading,
+    reads_in,
+    references,
+    writes_in,
+)
 from gym_conformance.trajectories.other_values import (
     with_letters_beyond_ascii,
     with_other_members,
@@ -178,7 +186,7 @@ def _to_the_end(trajectories: Iterable[Trajectory]) -> Iterator[Trajectory]:
     seen = set[str]()
     for trajectory in trajectories:
         for at, call in enumerate(trajectory.calls[:_BEFORE]):
-            if not call.arguments and not is_read(call.name) and call.name not in seen:
+            if not call.arguments and not is_reading(call) and call.name not in seen:
                 seen.add(call.name)
                 yield trajectory.chosen([*range(at), *[at] * (at + 2)])
 
@@ -227,7 +235,7 @@ def known_disturbed(knowledge: Knowledge) -> list[Schedule]:
         call = trajectory.calls[min(at + 1, len(trajectory.calls)) - 1]
         invalid = {**call.arguments, next(iter(call.arguments), "unknown"): STRANGE}
         found += [Schedule((trajectory.with_noise(at, Call(call.name, wrong)),)) for wrong in ({}, invalid)]
-    writing = _of_many_kinds(one for one in known(knowledge) if not all(is_read(call.name) for call in one.calls))
+    writing = _of_many_kinds(one for one in known(knowledge) if not all(is_reading(call) for call in one.calls))
     seen = set[tuple[str, str, bool]]()
     strange = islice((each for one in writing for each in _with_strange_names(one, seen)), _STRANGE_CALLS)
     writing = writing[:_STRANGE_ONES]
@@ -237,9 +245,13 @@ def known_disturbed(knowledge: Knowledge) -> list[Schedule]:
     untimely = islice((each for one in writing for each in _at_a_wrong_time(one)), _STRANGE_CALLS)
     late = [each for one in writing for each in _once_all_is_done(knowledge, one)]
     own = [each for one in writing for each in _with_its_own_refused(one)]
+    at_first = list(islice(_refused_at_first(knowledge), _KNOWN))
     return [
         *found,
-        *(Schedule((trajectory,)) for trajectory in (*spoilt, *untimely, *own, *strange, *damaged, *mixed, *late)),
+        *(
+            Schedule((trajectory,))
+            for trajectory in (*spoilt, *untimely, *own, *at_first, *strange, *damaged, *mixed, *late)
+        ),
     ]
 
 
@@ -254,7 +266,7 @@ def _with_one_spoilt(trajectory: Trajectory) -> Iterator[Trajectory]:
     What is left before it may be in its way, and what is left after it is not overwritten. In a list, a wrong member
     comes after right ones, since a tool may act on each before it reads the next.
     """
-    last = {call.name: at for at, call in enumerate(trajectory.calls) if not is_read(call.name)}
+    last = {call.name: at for at, call in enumerate(trajectory.calls) if not is_reading(call)}
     for name, at in last.items():
         parameters, base = trajectory.row.parameters_of(name), trajectory.calls[at].arguments
         wrong = _one_by_one(_spoilt, parameters, base)
@@ -284,13 +296,13 @@ def _at_a_wrong_time(trajectory: Trajectory) -> Iterator[Trajectory]:
 
 def _first_writes(trajectory: Trajectory) -> dict[str, int]:
     """The first call of each tool that writes, by its number."""
-    return {call.name: at for at, call in reversed(list(enumerate(trajectory.calls))) if not is_read(call.name)}
+    return {call.name: at for at, call in reversed(list(enumerate(trajectory.calls))) if not is_reading(call)}
 
 
 def _with_its_own_refused(trajectory: Trajectory) -> Iterator[Trajectory]:
     """The trajectory with all writes on which no later call rests as ones to be refused, as some may have been before."""
     rested_on = {number for call in trajectory.calls for number, _ in passed(call.arguments)}
-    free = {at for at, call in enumerate(trajectory.calls) if not is_read(call.name) and at not in rested_on}
+    free = {at for at, call in enumerate(trajectory.calls) if not is_reading(call) and at not in rested_on}
     if free:
         yield _reading_at(replace(trajectory, noise=trajectory.noise | free), len(trajectory.calls))
 
@@ -322,6 +334,13 @@ def _others(schema: Schema, known: Any) -> Iterator[Any]:
             yield _FURTHER_ON
 
 
+def _refused_at_first(knowledge: Knowledge) -> Iterator[Trajectory]:
+    """The sessions in which it was found out what tools accept, with what they refused then."""
+    for one in (session.trajectory for session in knowledge.first_sessions):
+        if one.noise and len(one.noise) < len(one.calls):
+            yield _reading_at(one, len(one.calls))
+
+
 def _reading_at(trajectory: Trajectory, at: int) -> Trajectory:
     """The trajectory with reads before call `at`, which the call may overwrite what they see of, and at its end.
 
@@ -330,7 +349,7 @@ def _reading_at(trajectory: Trajectory, at: int) -> Trajectory:
     made, reads = len(trajectory.calls), bare_reads(trajectory.row)[:_AGAIN]
     there = (*reads, *trajectory.calls[at : at + 1])
     calls = enumerate(trajectory.calls)
-    asking = {repr(call): number for number, call in calls if is_read(call.name) and call not in there}
+    asking = {repr(call): number for number, call in calls if is_reading(call) and call not in there}
     own = [number for number in asking.values() if not needs_from(trajectory.calls[number].arguments, at)][-_AGAIN:]
     whole = reading_again(replace(trajectory, calls=(*trajectory.calls, *reads)))
     before = [*own, *range(made, made + len(reads))]
@@ -395,7 +414,7 @@ def _with_strange_names(trajectory: Trajectory, seen: set[tuple[str, str, bool]]
     reads, bare = reads_in(trajectory.calls)[-_AGAIN:], bare_reads(trajectory.row)[:_AGAIN]
     for at, call in reversed(list(enumerate(trajectory.calls))):
         several = list[Call]()
-        for name, strange in () if is_read(call.name) else _variants(_unknown, call.arguments, kinds=(str, int)):
+        for name, strange in () if is_reading(call) else _variants(_unknown, call.arguments, kinds=(str, int)):
             key = (call.name, name, f"{_UNKNOWN_NAME}/" in str(strange))
             if key not in seen and admits(trajectory.row.parameters_of(call.name), resolve(strange, [])):
                 several.append(Call(call.name, strange))
@@ -426,7 +445,7 @@ def _last_calls(trajectory: Trajectory) -> Iterator[tuple[int, Call]]:
 
 def reading_again(trajectory: Trajectory) -> Trajectory:
     """The trajectory with its last reads repeated at the end."""
-    reads = [call for call in trajectory.calls if is_read(call.name)]
+    reads = [call for call in trajectory.calls if is_reading(call)]
     return replace(trajectory, calls=(*trajectory.calls, *reads[-_AGAIN:]))
 
 
@@ -523,7 +542,7 @@ def side_by_side(knowledge: Knowledge) -> list[Schedule]:
     within = [Schedule((one, other), begun + (1,) * other.steps) for other in (two, one)]
     pairs = [Schedule((one, two), tuple(in_turn((one, two)))), Schedule((one, one), tuple(in_turn((one, one))))]
     pairs += [Schedule((one, other), tuple(in_turn((one, other)))) for other in _with_other_values(one)]
-    calling = (each for each, _ in first_calls(found, lambda call: not is_read(call.name)))
+    calling = (each for each, _ in first_calls(found, lambda call: not is_reading(call)))
     writing = list(first_of_each(id, calling).values())[:_WRITING]
     elsewhere = round_robin(map(with_other_members, writing))
     twice = [each for each in (*writing, *islice(elsewhere, _EXCHANGED)) if each is not one]
@@ -560,7 +579,7 @@ def _forestalled(found: Sequence[Trajectory]) -> Iterator[Schedule]:
     Those come first that sound like using it up; a status that is asked for may move on, too.
     """
     linked = first_calls(found, lambda call: is_linked(call.arguments))
-    for one, at in sorted(linked, key=lambda each: is_read(each[0].calls[each[1]].name)):
+    for one, at in sorted(linked, key=lambda each: is_reading(each[0].calls[each[1]])):
         call = one.calls[at]
         other = Trajectory(one.row, (Call(call.name, of_first(call.arguments)),))
         returned = next((number for number in reversed(range(at)) if needs_from(call.arguments, number)), at - 1)
@@ -611,7 +630,7 @@ def around(knowledge: Knowledge, crowd: int) -> list[Schedule]:
     if not found:
         return []
     patient, other = found[0], found[1 % len(found)]
-    reads = [call for call in patient.calls if is_read(call.name)] or bare_reads(patient.row)
+    reads = [call for call in patient.calls if is_reading(call)] or bare_reads(patient.row)
     whole = replace(patient, calls=(*patient.calls, *reads[-_AGAIN:]))
     return [crowded_by(whole, other.without(range(1, len(other.calls))), crowd, 1 + len(patient.calls))]
 
@@ -685,7 +704,8 @@ def made_up(knowledge: Knowledge, row: Row) -> Trajectory:
             arguments = known[0] if known else minimal(tool.parameters)
         except NoValue:
             continue
-        (reads if is_read(tool.name) else writes).append(Call(tool.name, arguments))
+        call = Call(tool.name, arguments)
+        (reads if is_reading(call) else writes).append(call)
     tools = {tool.name: tool for tool in row.tools}
     calls: list[Call] = []
     for call in (*writes[:_MADE_UP], *reads[:_MADE_UP]):
@@ -700,5 +720,5 @@ def _linked(call: Call, tool: Tool, calls: Sequence[Call], knowledge: Knowledge)
         _, named = references(key, value, tool, calls, knowledge)
         if named:
             arguments[key] = named[-1].as_json()
-    more = arguments if is_read(call.name) else some(arguments)
+    more = arguments if is_reading(call) else some(arguments)
     return Call(call.name, more if admits(tool.parameters, resolve(more, [])) else arguments)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from gym_conformance.contract.dataset_rows import Call, Row, Tool
 from gym_conformance.trajectories.execute import FEW
+from gym_conformance.trajectories.languages import asks, changes
 from gym_conformance.trajectories.returned import Returned
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, FirstSession, Reference, Schedule, Trajectory
 from gym_schemas import admits, name_of, properties_of, scalars
@@ -38,14 +39,17 @@ _WRITTEN: Final = st.characters(exclude_categories=["Cs"])
 #: Words assumed to name reads, and words assumed to name actions; the first of them in a tool's name decides. This only
 #: weights choices and never decides a verdict.
 _READS: Final = re.compile(
-    "browse|check|count|describe|details?|fetch|find|get|history|info|information|inspect|inventory|list|look|lookup|overview|"
-    "query|read|retrieve|search|show|state|status|summary|view|where|who"
+    "browse|check|count|describe|details?|display|fetch|find|get|history|info|information|inspect|inventory|list|look|lookup|"
+    "observation|observe|overview|peek|query|read|retrieve|screenshot|search|show|snapshot|state|status|summary|view|where|who"
 )
 _DOES: Final = re.compile(
     "accept|add|advance|apply|approve|assign|cancel|change|checkin|checkout|clear|close|commit|create|delete|discard|do|edit|"
     "end|execute|finish|join|leave|make|mark|modify|move|next|open|out|pay|put|redo|reject|remove|rename|reply|reserve|reset|save|send|"
     "set|start|stop|submit|take|toggle|undo|update|wait|withdraw|write"
 )
+
+#: What a tool is said to do, if anything, that does what a language says.
+_SAYS: Final = ("", "do", "execute")
 
 _WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
@@ -114,6 +118,10 @@ class Knowledge:
     def reads(self, tool: str) -> bool:
         """Whether the tool reads, judging by its name or by what was found."""
         return tool in self.quiet or is_read(tool)
+
+    def is_reading(self, call: Call) -> bool:
+        """The same of a call, which may be a query in a language."""
+        return call.name in self.quiet or is_reading(call)
 
     def may_read(self, tool: Tool) -> bool:
         """The same for a tool, or whether it takes no arguments and its name suggests nothing else."""
@@ -190,14 +198,22 @@ def is_read(tool: str) -> bool:
     return bool(joined or _READS.fullmatch(known)) and words[:2] not in (["check", "in"], ["check", "out"])
 
 
+def is_reading(call: Call) -> bool:
+    """Whether a call sounds like a read, by its tool's name, or as a query does in a language that the tool takes."""
+    texts = [value for value, _ in scalars(call.arguments) if isinstance(value, str)]
+    if changes(texts):
+        return False
+    return is_read(call.name) or (_words(call.name)[1] in _SAYS and asks(texts))
+
+
 def reads_in(calls: Sequence[Call]) -> list[int]:
     """The indices of the calls that sound like reads."""
-    return [at for at, call in enumerate(calls) if is_read(call.name)]
+    return [at for at, call in enumerate(calls) if is_reading(call)]
 
 
 def writes_in(calls: Sequence[Call]) -> list[int]:
     """The indices of all other calls."""
-    return [at for at, call in enumerate(calls) if not is_read(call.name)]
+    return [at for at, call in enumerate(calls) if not is_reading(call)]
 
 
 def may_read(tool: Tool) -> bool:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.trajectories.first import bare_reads, calling_more, first_calls, in_turn, known
-from gym_conformance.trajectories.generate import Knowledge, is_read, references, trajectories
+from gym_conformance.trajectories.generate import Knowledge, is_reading, references, trajectories
 from gym_conformance.trajectories.programs import is_program
 from gym_conformance.trajectories.renaming import own, takes_any_word, word
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, is_reference, of_first, resolve, stand_in
@@ -102,7 +102,7 @@ def _without_lists(trajectory: Trajectory) -> Trajectory:
 
     def less(call: Call) -> Call:
         schema = trajectory.row.parameters_of(call.name)
-        if is_read(call.name) or not isinstance(call.arguments, dict):
+        if is_reading(call) or not isinstance(call.arguments, dict):
             return call
         kept = {
             key: each for key, each in call.arguments.items() if is_reference(each) or not isinstance(each, list | dict)
@@ -209,9 +209,9 @@ _SAMPLE = {"string": "", "integer": 0}
 
 def asking(first: Trajectory, second: Trajectory, knowledge: Knowledge) -> Trajectory:
     """A session on the second's row that reads what the first was given, with the first's ids, cursors and names."""
-    reads = [Call(call.name, of_first(call.arguments)) for call in first.calls if is_read(call.name)]
+    reads = [Call(call.name, of_first(call.arguments)) for call in first.calls if is_reading(call)]
     unmarked = [call for call in first.calls if not markers(json.dumps(call.arguments))]
-    others = [Call(call.name, of_first(call.arguments)) for call in unmarked if not is_read(call.name)]
+    others = [Call(call.name, of_first(call.arguments)) for call in unmarked if not is_reading(call)]
     return replace(second, calls=(*_followed(first, second, knowledge), *reads, *second.calls, *others))
 
 

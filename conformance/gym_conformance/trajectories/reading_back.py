@@ -12,7 +12,7 @@ from typing import Any
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.trajectories.first import bare_reads, known
-from gym_conformance.trajectories.generate import Knowledge, is_read, writes_in
+from gym_conformance.trajectories.generate import Knowledge, is_reading, writes_in
 from gym_conformance.trajectories.outcome import Difference, Outcome, StepOutcome, differences, varying
 from gym_conformance.trajectories.trajectory import Trajectory, needs_from
 from gym_schemas import scalars
@@ -125,10 +125,10 @@ def reading_back(knowledge: Knowledge) -> list[Trajectory]:
 def _reading_back(knowledge: Knowledge) -> Iterator[Trajectory]:
     seen = set[str]()
     for trajectory in known(knowledge):
-        bare = [call for call in bare_reads(trajectory.row) if is_read(call.name) and call not in trajectory.calls]
+        bare = [call for call in bare_reads(trajectory.row) if is_reading(call) and call not in trajectory.calls]
         whole = replace(trajectory, calls=(*trajectory.calls, *bare))
         for at, call in enumerate(trajectory.calls[:_CALLS]):
-            reads = _suitable_reads(whole, len(trajectory.calls), at) if not is_read(call.name) else []
+            reads = _suitable_reads(whole, len(trajectory.calls), at) if not is_reading(call) else []
             if reads and call.name not in seen:
                 seen.add(call.name)
                 yield whole.chosen([*range(at), *reads * _BEFORE, at, *reads * _AFTER])
@@ -140,6 +140,6 @@ def _suitable_reads(whole: Trajectory, made: int, write: int) -> list[int]:
     None of them needs a value returned by the write or a later call, since it is also made before the write.
     """
     free = [at for at, call in enumerate(whole.calls) if not needs_from(call.arguments, write)]
-    numbers = {whole.calls[at].name: at for at in free if at < made and is_read(whole.calls[at].name)}
+    numbers = {whole.calls[at].name: at for at in free if at < made and is_reading(whole.calls[at])}
     bare = {whole.calls[at].name: at for at in free if at >= made}
     return list({**bare, **numbers}.values())[::-1][:_READS]

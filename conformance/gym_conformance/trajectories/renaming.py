@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.grouping import first_of_each
-from gym_conformance.trajectories.generate import is_read
+from gym_conformance.trajectories.generate import is_reading
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome
 from gym_conformance.trajectories.trajectory import Trajectory, is_reference, stand_in
 from gym_schemas import Way, admits, mapped, name_of, properties_of, scalars
@@ -325,7 +325,7 @@ def respelled(trajectory: Trajectory, draw: Random = _ANY) -> tuple[Trajectory, 
 
 
 def _asked_otherwise(trajectory: Trajectory, wording: Callable[[str], str], least: int = 0) -> tuple[Trajectory, Names]:
-    reads = [call for call in trajectory.calls if is_read(call.name)]
+    reads = [call for call in trajectory.calls if is_reading(call)]
     texts = {value for _, value, schema in arguments_of(trajectory.row, reads) if _is_name(value, schema)}
     names = {text: wording(text) for text in texts if sum(map(str.isalpha, text)) >= least}
     return replace(renamed(trajectory, names), row=trajectory.row), names

@@ -15,6 +15,12 @@ _BEFORE, _NAMING = 24, 2
 #: Characters of a text that are searched for ids, and ids in one text.
 _READ, _IDS = 2_000, 20
 
+#: Fields that identify a thing.
+CALLED: Final = ("name", "id", "title", "code", "no")
+
+#: Keys of the way to a field of a list's member: the list's, the member's number, and its own.
+_IN_LIST: Final = 2
+
 _LAST_WORD: Final = re.compile(r"\w*\W*\Z")
 
 
@@ -42,13 +48,20 @@ class Returned:
 def returned(reply: Any, most: int) -> Iterator[Returned]:
     """The first scalars of a reply under their properties' names, and then the ids in its prose that a word before names."""
     found = list(islice(scalars(reply), most))
-    yield from (Returned(value, path, (name,) if (name := name_of(path)) else ()) for value, path in found)
+    yield from (Returned(value, path, _names(path)) for value, path in found)
     for text, path in found:
         for word in islice(words_with_digits(text[:_READ]), _IDS) if isinstance(text, str) else ():
             if names := names_before(word):
                 place = located(word)
                 values = (int(word[0]), word[0]) if is_whole_number(word[0]) else (word[0],)
                 yield from (Returned(value, path, names, place) for value in values)
+
+
+def _names(path: Way) -> tuple[str, ...]:
+    """What an argument for the value there may be called: what identifies a member of `items` is an `item`, too."""
+    name, listed = name_of(path), name_of(path[:-2])
+    in_list = len(path) > _IN_LIST and type(path[-2]) is int and name in CALLED and listed
+    return (name, listed) if in_list else (name,) if name else ()
 
 
 def words_with_digits(text: str) -> Iterator[re.Match[str]]:

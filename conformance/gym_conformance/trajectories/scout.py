@@ -15,15 +15,17 @@ from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Call, Row, Tool
 from gym_conformance.contract.statuses import is_crash
+from gym_conformance.grouping import first_of_each, round_robin
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.refusals import grants
 from gym_conformance.trajectories.first import plain_arguments, some
 from gym_conformance.trajectories.first_sessions import Noted
-from gym_conformance.trajectories.generate import is_read, may_read, named_alike, named_values
+from gym_conformance.trajectories.generate import is_read, is_reading, may_read, named_alike, named_values
+from gym_conformance.trajectories.languages import after_asking, script_for
 from gym_conformance.trajectories.outcome import StepOutcome
 from gym_conformance.trajectories.renaming import own, takes_any_word
-from gym_conformance.trajectories.returned import Returned, located, returned, words_with_digits
+from gym_conformance.trajectories.returned import CALLED, Returned, located, returned, words_with_digits
 from gym_conformance.trajectories.trajectory import FirstSession, Reference, Trajectory, is_reference, resolve
 from gym_conformance.trajectories.words import listed_in, own_first
 from gym_schemas import Document, NoValue, admits, minimal, properties_of, scalars
@@ -32,18 +34,19 @@ from gym_schemas.json_values import texts_in
 #: Tools explored, calls tried for each, and values of a reply that later calls may use.
 _TOOLS, _TRIES, _SEEN = 16, 5, 200
 
+#: Further returned values to which a tool does what it did to the first.
+_FURTHER: Final = 4
+
 #: Characters of a text in a reply that are searched for words of a form.
 _READ = 2_000
 
-#: Pairs of known words, members of enums, and members of lists in replies, tried for a tool that took none of these calls.
-_OTHERS, _MEMBERS, _LISTED = 4, 16, 8
+#: Pairs of known words, other returned values, members of enums, and members of lists in replies, tried for a tool that
+#: took none of these calls.
+_OTHERS, _RETURNED, _MEMBERS, _LISTED = 4, 8, 16, 8
 
 #: Tools whose names begin like this are assumed to remove something, or to end the episode.
 _TAKES_AWAY: Final = ("cancel", "clear", "delete", "drop", "remove", "reset", "revoke", "undo", "withdraw")
 _ENDS: Final = ("close", "conclude", "end", "finish", "submit")
-
-#: Fields that identify a thing.
-_CALLED: Final = ("name", "id", "title", "code", "no")
 
 #: The value of a free text.
 _TEXT: Final = "text"
@@ -94,7 +97,9 @@ async def scouted(gym: Gym, row: Row, tools: Sequence[Tool], words: Mapping[str,
         await scout.repeat(writes)
         if await scout.find_all(writes):  # a removal may have taken what another tool needs
             await scout.repeat(writes)
+    await scout.try_further([tool for tool in writes if _adds(tool)])
     await scout.act_on_it(writes)
+    await scout.say_in_language(tools[:_TOOLS])
     await scout.find_all(reads)  # a read may need what a write has created
     for tool in reads:
         await scout.go_on(tool)
@@ -163,11 +168,14 @@ class _Scout:
         asked: list[Any] = []
         ways = (
             (self._candidates, _TRIES),
-            (self._with_another, _TRIES + _OTHERS),
-            (self._with_members, _TRIES + _OTHERS + _MEMBERS),
-            (self._with_listed, _TRIES + _OTHERS + _MEMBERS + _LISTED),
+            (self._with_another, _OTHERS),
+            (self._with_others_returned, _RETURNED),
+            (self._with_members, _MEMBERS),
+            (self._with_listed, _LISTED),
         )
-        for candidates, most in ways[: 1 if briefly else None]:
+        most = 0
+        for candidates, more in ways[: 1 if briefly else None]:
+            most += more
             for arguments in candidates(tool) if tool.name not in self.taken else ():
                 if len(asked) < most and arguments not in asked:
                     asked.append(arguments)
@@ -179,6 +187,23 @@ class _Scout:
         for one, other in permutations(self._words.get(tool.name, ()), 2):
             texts = [key for key, text in one.items() if isinstance(text, str) and text != other.get(key, text)]
             yield from (some({**one, key: other[key]}) for key in texts[1:])
+
+    def _with_others_returned(self, tool: Tool) -> Iterator[Any]:
+        """Usual arguments with a further value of earlier replies in one place: of what a page lists, not all can be typed into."""
+        yield from self._further(tool, self._with_own(tool, plain_arguments(tool)))
+
+    def _further(self, tool: Tool, usual: Any) -> Iterator[Any]:
+        """These arguments with another value in one place: one that was returned, if it was, or another member of an enum."""
+        known, replies = properties_of(tool.parameters), self._replies
+
+        def others(key: str, value: Any) -> Iterator[Any]:
+            now, schema = resolve(value, replies), known[key]
+            fitting = self._fitting(key, type(now), schema) if is_reference(value) else ()
+            members = schema.get("enum", ()) if isinstance(schema, dict) else ()
+            return ({**usual, key: each} for each in (*members, *fitting) if resolve(each, replies) != now)
+
+        keys = usual.keys() & known.keys() if isinstance(usual, dict) else ()
+        yield from round_robin(others(key, usual[key]) for key in sorted(keys))
 
     def _with_members(self, tool: Tool) -> Iterator[Any]:
         """Usual arguments with each member of their enums: what is allowed may depend on the state, as the rules of a proof."""
@@ -213,14 +238,28 @@ class _Scout:
             if _adds(tool) and tool.name in self.taken:
                 await self._is_taken(tool, self.taken[tool.name].arguments)
 
+    async def try_further(self, tools: Sequence[Tool]) -> None:
+        """Do the same to a few more of what was returned: a page has a button besides the first, and a box to be ticked."""
+        for tool in tools:
+            more, taken = _FURTHER, self.taken.get(tool.name)
+            for arguments in islice(self._further(tool, taken.arguments), _RETURNED) if taken else ():
+                more -= await self._is_taken(tool, arguments) if more else False
+
     async def act_on_it(self, tools: Sequence[Tool]) -> None:
         """Repeat the accepted calls without arguments that act on what was added, such as a checkout, where more was added since."""
         for tool in tools:
             if properties_of(tool.parameters) or _takes_away(tool) or tool.name not in self.taken:
                 continue
             made = max(at for at, call in enumerate(self.calls) if call.name == tool.name)
-            if any(not is_read(call.name) for call in self.calls[made + 1 :]):
+            if any(not is_reading(call) for call in self.calls[made + 1 :]):
                 await self._is_taken(tool, self.taken[tool.name].arguments)
+
+    async def say_in_language(self, tools: Sequence[Tool]) -> None:
+        """Say what changes something, and what asks for it, to tools that take a language."""
+        for tool in tools:
+            asked = self.taken.get(tool.name)
+            for arguments in (*(after_asking(tool, asked.arguments) if asked else ()), *script_for(tool)):
+                await self._is_taken(tool, {**(plain_arguments(tool) or {}), **arguments})
 
     async def go_on(self, tool: Tool) -> None:
         """Call a tool again with null arguments taken from earlier replies: the next page, by its cursor."""
@@ -277,7 +316,7 @@ class _Scout:
 
     def _as_sent(self, tool: Tool, plain: dict[str, Any]) -> Iterator[Any]:
         """The arguments of the last write that was accepted, if it has all that are texts: what was added is taken away by these."""
-        sent = next((call.arguments for call in reversed(self.calls) if not is_read(call.name)), None)
+        sent = next((call.arguments for call in reversed(self.calls) if not is_reading(call)), None)
         texts = {key for key, value in plain.items() if isinstance(value, str)}
         if not may_read(tool) and isinstance(sent, dict) and texts and texts <= sent.keys():
             yield {key: sent.get(key, value) for key, value in plain.items()}
@@ -310,16 +349,20 @@ class _Scout:
 
     def _returned(self, key: str, kind: type, schema: Any) -> Any:
         """A reference to the first returned value that fits in type, schema and name; the same name is preferred."""
-        alike = None
-        for call, reply in enumerate(self._returns):
-            for one in reply:
-                fits = type(one.value) is kind and one.value and any(named_alike(key, name) for name in one.names)
-                if fits and _allows(schema, one.value):
-                    found = one.reference(call).as_json()
-                    if key in one.names:
-                        return found
-                    alike = alike or found
-        return alike or (self._formed(schema) if kind is str else None)
+        return next(self._fitting(key, kind, schema), None) or (self._formed(schema) if kind is str else None)
+
+    def _fitting(self, key: str, kind: type, schema: Any) -> Iterator[Any]:
+        """References to returned values that fit, each value once, those first that have the same name."""
+        found = [
+            (call, one)
+            for call, reply in enumerate(self._returns)
+            for one in reply
+            if type(one.value) is kind and one.value and any(named_alike(key, name) for name in one.names)
+        ]
+        found.sort(key=lambda each: key not in each[1].names)
+        for call, one in first_of_each(lambda each: each[1].value, found).values():
+            if _allows(schema, one.value):
+                yield one.reference(call).as_json()
 
     def _formed(self, schema: Any) -> Any:
         """A reference to the first word of a reply that has the form which the schema asks for, such as `^T[0-9]+$`."""
@@ -371,6 +414,6 @@ def _members(value: Any) -> Iterator[tuple[str, Any]]:
     """The identifiers of the things in each list, with the list's name: each of `items` is an `item`."""
     for key, inner in value.items() if isinstance(value, dict) else ():
         for thing in inner if isinstance(inner, list) else ():
-            if isinstance(thing, dict) and (name := next((field for field in _CALLED if field in thing), None)):
+            if isinstance(thing, dict) and (name := next((field for field in CALLED if field in thing), None)):
                 yield key, thing[name]
         yield from _members(inner)

@@ -22,10 +22,12 @@ from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.session.likeness import Answer, alike
+from gym_conformance.session.refusals import grants
 from gym_conformance.trajectories.execute import beside
 from gym_conformance.trajectories.first import some
 from gym_conformance.trajectories.first_sessions import Noted
 from gym_conformance.trajectories.generate import may_read
+from gym_conformance.trajectories.languages import asking_for, lists_of
 from gym_conformance.trajectories.renaming import own
 from gym_conformance.trajectories.trajectory import FirstSession
 from gym_schemas import NoValue, Way, admits, mapped, minimal, properties_of, rewrite, sampled, scalars
@@ -140,6 +142,13 @@ async def _words(gym: Gym, row: Row) -> tuple[str, ...]:
     return tuple(dict.fromkeys(round_robin((words_of(row), shown))))[:_WORDS]
 
 
+async def _listed(session: Noted, tool: Tool, asking: Mapping[str, Any]) -> list[str]:
+    """What a tool lists that is asked for the names of what is there; nothing if it refuses that."""
+    call = Call(tool.name, {**_least(tool), **asking})
+    reply = await session.call(call)
+    return [name.strip("'") for name in listed_in(reply.said)] if grants(reply, call.arguments) else []
+
+
 def listed_in(said: Any) -> list[str]:
     """The short members of the lists in a reply."""
     each = (part.strip() for text in texts_in(said) for part in _BETWEEN.split(text[:_READ]))
@@ -148,11 +157,15 @@ def listed_in(said: Any) -> list[str]:
 
 async def _known(gym: Gym, tool: Tool, row: Row, words_here: Sequence[str]) -> tuple[list[Any], FirstSession | None]:
     """Arguments with words that the tool knows, and the session in which it was asked, if any."""
-    words = [word for word in words_here if _arguments_with(tool, word)]
-    if not words:
+    lists = lists_of(tool)
+    if not (lists or any(_arguments_with(tool, word) for word in words_here)):
         return [], None
     session = Noted(gym.contract.session(Channel(gym.endpoint), row), row)
     await session.seed()
+    listed = [name for each in lists for name in await _listed(session, tool, each)]
+    words = [word for word in dict.fromkeys((*listed, *words_here)) if _arguments_with(tool, word)][:_WORDS]
+    if not words:
+        return [], session.first_session
     unknown = [answer for word in _unknown(tool, words) if (answer := await _answer(session, tool, word))]
     if len(unknown) < len(_UNKNOWN):
         return [], None
@@ -209,7 +222,7 @@ def _arguments_with(tool: Tool, word: str, *others: str) -> dict[str, Any] | Non
     """The minimal arguments of the tool with these words in their places, the last one in all that are left; None if it has none."""
     least = _least(tool)
     ways = _places(tool, least, word)
-    said = chain((word, *others), repeat((word, *others)[-1]))
+    said = (asking_for(tool, each) for each in chain((word, *others), repeat((word, *others)[-1])))
     return _with(least, dict(zip(ways, said, strict=False))) if ways else None
 
 

@@ -16,7 +16,7 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.before_and_after import by_design
 from gym_conformance.trajectories.evidence import allowed
 from gym_conformance.trajectories.execute import beside, run
-from gym_conformance.trajectories.generate import is_read
+from gym_conformance.trajectories.generate import is_reading
 from gym_conformance.trajectories.other_values import has_number, with_more_zeros, with_the_most
 from gym_conformance.trajectories.outcome import Difference, Outcome, differences, values_at, varying, volatile
 from gym_conformance.trajectories.renaming import ids_of, names_in, new_names, renamed, texts_of, words_of_answer
@@ -64,7 +64,7 @@ async def expect_the_same_each_time(trial: Trial, found: Sequence[Trajectory], a
     Raises:
         Violation: they do.
     """
-    made = [one for one in found if names_in(one) and not all(is_read(call.name) for call in one.calls)][:_MADE]
+    made = [one for one in found if names_in(one) and not all(is_reading(call) for call in one.calls)][:_MADE]
     named = [(one, names_in(one)[0]) for one in made]
     named += [(most, names) for one, names in named[:1] if (most := with_the_most(one))]
     # what is kept for a row whose calls say nothing, such as hints that are given one after the other

@@ -1,0 +1,139 @@
+"""What to say to tools that take a language, such as SQL, a shell's commands, Python or arithmetic, if nothing is recorded. Pure.
+
+Such a tool knows no word of the row by itself, and does nothing with made-up texts.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from gym_conformance.contract.dataset_rows import Tool
+from gym_schemas import properties_of
+
+
+@dataclass(frozen=True)
+class Language:
+    """A language, and what may be said in it.
+
+    Attributes:
+        argument: what an argument in this language is called.
+        named: what the name of its tool, its own name or its description says otherwise.
+        script: what leaves something behind, and then asks for it.
+        lists: what asks for the names of what is there, in one dialect or another.
+        about: what asks for a thing that has this name, changes it, and asks for it again; empty if nothing does.
+        asks: what looks like this only asks.
+        changes: what begins like this does not.
+    """
+
+    argument: re.Pattern[str]
+    named: re.Pattern[str]
+    script: tuple[str, ...]
+    lists: tuple[str, ...] = ()
+    about: tuple[str, ...] = ()
+    asks: re.Pattern[str] | None = None
+    changes: re.Pattern[str] | None = None
+
+
+#: What is left behind is called so.
+_LEFT: Final = "jottings"
+
+_SQL: Final = Language(
+    re.compile(r"sql", re.IGNORECASE),
+    re.compile(r"sql", re.IGNORECASE),
+    (
+        f"CREATE TABLE {_LEFT} (word TEXT)",
+        f"INSERT INTO {_LEFT} VALUES ('text')",  # noqa: S608 - the same
+        f"SELECT word FROM {_LEFT}",  # noqa: S608 - the same
+    ),
+    (
+        "SELECT name FROM sqlite_master WHERE type = 'table'",
+        "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'",
+        "SHOW TABLES",
+    ),
+    ("SELECT * FROM {}", "DELETE FROM {}", "SELECT * FROM {}"),
+    re.compile(r"\s*(?:SELECT|SHOW|DESCRIBE|EXPLAIN)\b[^;]*;?\s*\Z", re.IGNORECASE),
+    re.compile(r"\s*(?:INSERT\s+INTO|UPDATE\s+\S+\s+SET|DELETE\s+FROM|(?:CREATE|DROP|ALTER)\s+TABLE)\b", re.IGNORECASE),
+)
+
+_SHELL: Final = Language(
+    re.compile(r"(?:bash|shell|command|cmd)(?:_?line)?", re.IGNORECASE),
+    re.compile(r"bash|shell|terminal", re.IGNORECASE),
+    (f"echo text >> {_LEFT}.txt", f"cat {_LEFT}.txt", "ls", r"printf '\377'"),
+    asks=re.compile(r"\s*(?:ls|cat|head|tail|pwd|wc|grep|find)\b[^;&|>`$\n]*\Z"),
+)
+
+_PYTHON: Final = Language(
+    re.compile(r"(?:python_?)?(?:code|program|script)", re.IGNORECASE),
+    re.compile(r"python", re.IGNORECASE),
+    (f"{_LEFT} = 'text'", f"print({_LEFT})"),
+)
+
+_ARITHMETIC: Final = Language(
+    re.compile(r"expr(?:ession)?|formula|calculation", re.IGNORECASE),
+    re.compile(r"calculat", re.IGNORECASE),
+    ("1 + 2",),
+)
+
+_LANGUAGES: Final = (_SQL, _SHELL, _PYTHON, _ARITHMETIC)
+
+
+def language_of(tool: Tool) -> tuple[str, Language] | None:
+    """The argument of a tool that takes a language, by its name or by what is said of it, and the language."""
+    texts = {key: schema for key, schema in properties_of(tool.parameters).items() if _is_free(schema)}
+    for language in _LANGUAGES:
+        for key in texts:
+            if language.argument.fullmatch(key):
+                return key, language
+        for key, schema in texts.items() if len(texts) == 1 else ():
+            if language.named.search(f"{tool.name} {key} {schema.get('description', '')}"):
+                return key, language
+    return None
+
+
+def lists_of(tool: Tool) -> tuple[dict[str, Any], ...]:
+    """Arguments that ask a tool for the names of what is there; none if it takes no language that can."""
+    return _arguments(tool, lambda language: language.lists)
+
+
+def asking_for(tool: Tool, name: str) -> str:
+    """What asks a tool for a thing of this name in its language; the name itself if nothing does."""
+    found = language_of(tool)
+    return found[1].about[0].format(name) if found and found[1].about else name
+
+
+def after_asking(tool: Tool, asked: Any) -> tuple[dict[str, Any], ...]:
+    """Arguments that change what these arguments ask for by its name, and ask for it again; none if they ask for nothing so."""
+    found = language_of(tool)
+    if not (found and found[1].about and isinstance(asked, dict)):
+        return ()
+    key, (first, *others) = found[0], found[1].about
+    before, after = first.split("{}")
+    name = str(asked.get(key, "")).removeprefix(before).removesuffix(after)
+    return tuple({**asked, key: text.format(name)} for text in others) if asked.get(key) == first.format(name) else ()
+
+
+def script_for(tool: Tool) -> tuple[dict[str, Any], ...]:
+    """Arguments that leave something behind, and ask for it; none if the tool takes no language."""
+    return _arguments(tool, lambda language: language.script)
+
+
+def _arguments(tool: Tool, texts: Callable[[Language], tuple[str, ...]]) -> tuple[dict[str, Any], ...]:
+    found = language_of(tool)
+    return tuple({found[0]: text} for text in texts(found[1])) if found else ()
+
+
+def asks(texts: Iterable[str]) -> bool:
+    """Whether one of a call's texts looks like a query in one of these languages."""
+    return any(language.asks and language.asks.match(text) for text in texts for language in _LANGUAGES)
+
+
+def changes(texts: Iterable[str]) -> bool:
+    """Whether one of a call's texts is a statement that changes something, in one of these languages."""
+    return any(language.changes and language.changes.match(text) for text in texts for language in _LANGUAGES)
+
+
+def _is_free(schema: Any) -> bool:
+    return (
+        isinstance(schema, dict) and schema.get("type") == "string" and not schema.keys() & {"enum", "const", "pattern"}
+    )
