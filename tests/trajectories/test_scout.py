@@ -145,11 +145,12 @@ def test_a_session_is_found_in_which_every_tool_takes_its_call() -> None:
     found, statuses, replies = _found()
     assert [call.name for call in found.calls] == [
         *("list_stars", "get_star", "annotate"),
+        "annotate",  # another star
         "list_stars",  # the next page
         *("list_stars", "get_star"),  # and what was written
     ]
-    assert statuses == [200] * 6
-    assert replies[3]["stars"] == [{"id": "S-3"}]
+    assert statuses == [200] * 7
+    assert replies[4]["stars"] == [{"id": "S-3"}]
     assert replies[-1] == {"id": "S-1", "note": "text"}
 
 

@@ -183,14 +183,14 @@ class TakesItsTime(ReferenceServer):
 
     async def score(self, session_id: str, row: TaskRow, response: Json) -> Score:
         if len(json.dumps(response)) > 1_000_000:
-            self.busy_until = time.monotonic() + 9.0
+            self.busy_until = time.monotonic() + 12.0
         await asyncio.sleep(max(0.0, self.busy_until - time.monotonic()))
         return await super().score(session_id, row, response)
 
 
 def test_a_server_may_come_to_the_end_of_megabytes_before_it_is_asked_for_more() -> None:
     checks = ("verify-long-rollout", "verify-without-session")
-    found = judged_in_turn(TakesItsTime(), *checks, timeout=3.5)  # in which a slow machine has read them, too
+    found = judged_in_turn(TakesItsTime(), *checks, timeout=5.0)  # in which a slow machine has read them, too
     assert found == {"verify-long-rollout": Verdict.NOT_APPLICABLE, "verify-without-session": Verdict.PASS}
 
 

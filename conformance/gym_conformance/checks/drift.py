@@ -167,11 +167,12 @@ async def _known_arguments(trial: Trial, definition: Definition) -> None:
     unknown = None if told else await unknown_argument(trial.gym, trial.channel, definition)
     look = trial.learned.first_look
     hold = look is None or look.change is None
-    known = (await knowledge_of(trial)).known_trajectories
+    knowledge = await knowledge_of(trial)
+    known, seen = knowledge.known_trajectories, knowledge.mined
     refused = (
         None
         if unknown
-        else await refused_value(trial.gym, trial.channel, definition, known, told=told, records_hold=hold)
+        else await refused_value(trial.gym, trial.channel, definition, known, seen=seen, told=told, records_hold=hold)
     )
     if (refused or unknown) and trial.asked.outside:
         raise NotExamined(

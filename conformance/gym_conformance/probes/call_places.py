@@ -74,6 +74,10 @@ class Place:
             replies.append(reply_of(await session.call(Call(call.name, arguments))))
         return replies
 
+    async def ask_without_all(self) -> list[tuple[Any, Reply]]:
+        """The call of which this one's object is an argument, without that; none if it is the whole call."""
+        return []
+
     async def ask_with(self, name: str, value: Any, row: Row | None = None) -> tuple[Any, Reply]:
         """The same with this value for one argument."""
         return await self.ask({**self.base, name: value}, row)

@@ -5,8 +5,9 @@ is refused in the same words as a wrong one (apart from the value itself), then 
 have other reasons, such as a state in which the call is impossible.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from gym_conformance.drift.compare import first_call
@@ -35,12 +36,14 @@ async def refused_value(
     definition: Definition,
     known: Sequence[Trajectory] = (),
     *,
+    seen: Mapping[str, Sequence[Any]] = MappingProxyType({}),
     told: bool = False,
     records_hold: bool = True,
 ) -> RefusedCall | None:
     """Find a call that the schema allows and the server refuses for its arguments, or None.
 
-    Arguments are varied in a recorded call, or else in a call of a trajectory `known` to be meaningful. Unless
+    Arguments are varied in a recorded call, or else in a call of a trajectory `known` to be meaningful; `seen` has values
+    of arguments and replies, by name. Unless
     `records_hold`, because sessions affect later ones, a refused recorded call shows nothing. If the server itself has
     `told` what the tool accepts, only recorded calls are tried, and an extra argument is not surely wrong, because
     FastAPI ignores it.
@@ -69,7 +72,7 @@ async def refused_value(
     needed = document.root.get("required") or ()
     for name in nodes if places and not told else ():
         given = [each for each in places if name in each.base and not is_linked(each.base[name])]
-        argument = Argument(places[0], elsewhere, name, nodes, given, needed=name in needed)
+        argument = Argument(places[0], elsewhere, name, nodes, given, needed=name in needed, seen=seen)
         found = await argument.refused() or await argument.in_another_form() or await refused_within(argument)
         if found is not None:
             return found

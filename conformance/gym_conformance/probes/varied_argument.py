@@ -12,6 +12,7 @@ from gym_conformance.drift.lax import SAYS_MOST, leaves_open
 from gym_conformance.drift.wording import short
 from gym_conformance.grouping import first_of_each
 from gym_conformance.probes.call_places import Place, recorded_places
+from gym_conformance.probes.lacking import wants_unoffered
 from gym_conformance.probes.refused_call import FIXES, ROWS, STRANGE_VALUES, RefusedCall, is_no_such_text
 from gym_conformance.session.exchange import Reply
 from gym_conformance.session.likeness import Answer, alike
@@ -52,6 +53,9 @@ _LEVELS: Final = 3
 #: Keywords whose schemas say nothing of the value itself, but of what is within it.
 _PARTS: Final = frozenset({"properties", "patternProperties", "additionalProperties", "items", "prefixItems"})
 
+#: Numbers as texts.
+_DIGITS: Final = ("1", "7", "23")
+
 #: Values that code may mistake for a missing one: `if not price`.
 _FALSE: Final[tuple[Any, ...]] = (None, 0, False)
 
@@ -65,7 +69,7 @@ class Argument:
     """One argument of the call, and the replies to wrong and to allowed values of it.
 
     `nodes` has the schemas of all arguments, `given` the known calls that are given this one; only one that the schema
-    `needs` is missing where it is left out.
+    `needs` is missing where it is left out. `seen` has the values that replies have under each name.
     """
 
     def __init__(
@@ -77,9 +81,12 @@ class Argument:
         given: Sequence[Place],
         *,
         needed: bool,
+        seen: Mapping[str, Sequence[Any]],
     ) -> None:
         self.place, self.elsewhere, self.name, self.given, self.needed = place, elsewhere, name, given, needed
         self.node = node = nodes[name]
+        self.seen = seen
+        self.own_seen = [each for each in seen.get(name, ()) if Acceptance(node).accepts(each)][:FIXES]
         self.others = {other: schema for other, schema in nodes.items() if other != name}
         self.closed = isinstance(node, dict) and ("enum" in node or "const" in node or node.get("type") == "boolean")
         self.wrong: list[tuple[Any, Reply]] = []
@@ -99,6 +106,7 @@ class Argument:
         if refused and not self.taken:
             await self._try_without()
             await self._try_retyped()
+            await self._try_digits()
         if refused:
             await self._try_returned()
         shown = self.taken[0] if self.taken else self.otherwise
@@ -166,7 +174,7 @@ class Argument:
 
     async def _try_allowed(self) -> list[tuple[Any, Any, Reply, tuple[str, Reply]]]:
         refused = []
-        for value in islice(map(whole, boundary_values(self.node)), _VALUES):
+        for value in (*islice(map(whole, boundary_values(self.node)), _VALUES), *self.own_seen):
             sent, reply = await self._ask(value)
             like = self._like(value, reply)
             if like:
@@ -184,9 +192,9 @@ class Argument:
                 self.taken.append((sent, reply))
 
     async def _try_without(self) -> None:
-        sent, reply = await self._ask_without()
-        if says_yes(reply, sent):
-            self.taken.append((sent, reply))
+        for sent, reply in (await self._ask_without(), *await self.place.ask_without_all()):
+            if says_yes(reply, sent):
+                self.taken.append((sent, reply))
 
     async def _try_retyped(self) -> None:
         """Whether numbers are refused like an object but their digits as a text are not, or the other way round.
@@ -194,7 +202,7 @@ class Argument:
         The schema allows only the type that is refused, so the server expects the other type, and looks the values up.
         """
         acceptance = Acceptance(self.node)
-        types: list[list[Any]] = [[1, 7, 23], ["1", "7", "23"]]
+        types: list[list[Any]] = [[1, 7, 23], [*_DIGITS]]
         own, others = sorted(types, key=lambda values: not all(map(acceptance.accepts, values)))
         objects = [Answer(reply, (strange,)) for strange, reply in self.wrong if isinstance(strange, dict)]
         if not all(map(acceptance.accepts, own)) or any(map(acceptance.accepts, others)) or not objects:
@@ -210,6 +218,17 @@ class Argument:
             if not looked_for or is_crash(reply.status):
                 return
         self.otherwise = sent, reply
+
+    async def _try_digits(self) -> None:
+        """Whether texts of digits are answered otherwise than what replies have under this name, which are no numbers."""
+        texts = [each for each in self.own_seen if isinstance(each, str)]
+        if self.taken or self.otherwise or not texts or any(map(str.isdecimal, texts)):
+            return
+        asked = [await self._ask(value) for value in _DIGITS]
+        if not any(
+            is_crash(reply.status) or self._like(value, reply) for value, (_, reply) in zip(_DIGITS, asked, strict=True)
+        ):
+            self.otherwise = asked[0]
 
     async def _try_returned(self) -> None:
         """Use a value that recorded calls take from an earlier reply, such as a cursor, which cannot be made up."""
@@ -250,7 +269,8 @@ class Argument:
         If values of its type are partly accepted, an empty text or a number beyond the accepted ones may be refused for
         its meaning, unless the schema limits the length of the text or the size of the number. So may an empty text or
         list if nothing of its type is accepted, unless `others` that are not empty are refused in the same way; and any
-        text, unless one of another type is accepted or the schema says which texts there are.
+        text, unless one of another type is accepted, the schema says which texts there are, or several are refused that
+        replies have under the same name.
         """
         kind = _kind(value)
         spoken = {keyword for way, node in walk(self.node) if _PARTS.isdisjoint(way) for keyword in node}
@@ -259,6 +279,8 @@ class Argument:
         like = [each for each in known if _kind(each) == kind]
         if kind in ("null", "boolean") or spoken & {"enum", "const"}:
             return True
+        if not like and value in self.own_seen:
+            return len(self.own_seen) > 1 and all(each == value or each in others for each in self.own_seen)
         if not like and kind == "string" and not known and not self.otherwise and leaves_open(self.node):
             return False  # nor would any other text that is made up
         if not like:
@@ -349,6 +371,11 @@ class _Within(Place):
         sent, reply = await super().ask(self.put(arguments), row)
         return self.taken_from(sent), reply
 
+    async def ask_without_all(self) -> list[tuple[Any, Reply]]:
+        if self.around:
+            return await self.around.ask_without_all()
+        return [await super().ask({key: value for key, value in self.whole.items() if key != self.outer})]
+
     def taken_from(self, sent: Any) -> dict[str, Any]:
         """The object in the whole call."""
         return self.found_in((self.around.taken_from(sent) if self.around else sent)[self.outer])
@@ -386,11 +413,29 @@ async def refused_within(argument: "Argument", levels: int = _LEVELS) -> Refused
     elsewhere = {row: within(place) for row, place in argument.elsewhere.items()}
     for name in inside if levels else ():
         given = [one for one in map(within, argument.given) if name in one.base and not is_linked(one.base[name])]
-        inner = Argument(place, elsewhere, name, inside, given, needed=name in needed)
+        inner = Argument(place, elsewhere, name, inside, given, needed=name in needed, seen=argument.seen)
         said = inner.node if isinstance(inner.node, dict) else {}
         speaks = inner.closed or said.get("type") in ("integer", "number") or not _SPEAK.isdisjoint(said)
+        speaks |= bool(inner.own_seen)
         found = (await inner.refused() if speaks else None) or await refused_within(inner, levels - 1)
         if found is not None:
-            call, _ = await argument.place.ask_with(argument.name, place.held(found.call))
-            return replace(found, argument=f"{argument.name}.{found.argument}".removesuffix(f".{_ITEM}"), call=call)
-    return None
+            break
+    else:
+        found = await _wants_within(place, inside, argument.seen) if levels == _LEVELS and not listed else None
+    if found is None:
+        return None
+    call, _ = await argument.place.ask_with(argument.name, place.held(found.call))
+    return replace(found, argument=f"{argument.name}.{found.argument}".removesuffix(f".{_ITEM}"), call=call)
+
+
+async def _wants_within(
+    place: _Within, inside: Mapping[str, Schema], seen: Mapping[str, Sequence[Any]]
+) -> RefusedCall | None:
+    """An object with all that it may have, where it lacks something that its schema does not offer, and the call without it is taken."""
+    whole_one = dict[str, Any]()
+    for name, node in inside.items():
+        known = filter(Acceptance(node).accepts, seen.get(name, ()))
+        whole_one.update((name, value) for value in islice((*known, *map(whole, boundary_values(node))), 1))
+    if not whole_one or not any(says_yes(reply) for _, reply in await place.ask_without_all()):
+        return None
+    return await wants_unoffered(replace(place, base=whole_one), inside)

@@ -24,15 +24,15 @@ from gym_conformance.trajectories.first_sessions import Noted
 from gym_conformance.trajectories.generate import is_read, is_reading, may_read, named_alike, named_values
 from gym_conformance.trajectories.languages import after_asking, script_for
 from gym_conformance.trajectories.outcome import StepOutcome
-from gym_conformance.trajectories.renaming import own, takes_any_word
+from gym_conformance.trajectories.renaming import is_named_like_id, own, takes_any_word
 from gym_conformance.trajectories.returned import CALLED, Returned, located, returned, words_with_digits
-from gym_conformance.trajectories.trajectory import FirstSession, Reference, Trajectory, is_reference, resolve
+from gym_conformance.trajectories.trajectory import FirstSession, Reference, Trajectory, is_reference, passed, resolve
 from gym_conformance.trajectories.words import listed_in, own_first
-from gym_schemas import Document, NoValue, admits, minimal, properties_of, scalars
+from gym_schemas import Document, NoValue, admits, minimal, name_of, properties_of, rewrite, scalars
 from gym_schemas.json_values import texts_in
 
 #: Tools explored, calls tried for each, and values of a reply that later calls may use.
-_TOOLS, _TRIES, _SEEN = 16, 5, 200
+_TOOLS, _TRIES, _SEEN = 16, 6, 200
 
 #: Further returned values to which a tool does what it did to the first.
 _FURTHER: Final = 4
@@ -40,9 +40,9 @@ _FURTHER: Final = 4
 #: Characters of a text in a reply that are searched for words of a form.
 _READ = 2_000
 
-#: Pairs of known words, other returned values, members of enums, and members of lists in replies, tried for a tool that
-#: took none of these calls.
-_OTHERS, _RETURNED, _MEMBERS, _LISTED = 4, 8, 16, 8
+#: Pairs of known words, other returned values, ids whatever they are called, members of enums, and members of lists in
+#: replies, tried for a tool that took none of these calls.
+_OTHERS, _RETURNED, _IDS, _MEMBERS, _LISTED = 4, 8, 2, 16, 8
 
 #: Tools whose names begin like this are assumed to remove something, or to end the episode.
 _TAKES_AWAY: Final = ("cancel", "clear", "delete", "drop", "remove", "reset", "revoke", "undo", "withdraw")
@@ -101,6 +101,7 @@ async def scouted(gym: Gym, row: Row, tools: Sequence[Tool], words: Mapping[str,
     await scout.act_on_it(writes)
     await scout.say_in_language(tools[:_TOOLS])
     await scout.find_all(reads)  # a read may need what a write has created
+    await scout.ask_for_created(reads)
     for tool in reads:
         await scout.go_on(tool)
     taken = Trajectory(row, (*scout.calls, *scout.reads_since_written(reads)))
@@ -170,6 +171,7 @@ class _Scout:
             (self._candidates, _TRIES),
             (self._with_another, _OTHERS),
             (self._with_others_returned, _RETURNED),
+            (self._with_ids, _IDS),
             (self._with_members, _MEMBERS),
             (self._with_listed, _LISTED),
         )
@@ -190,7 +192,8 @@ class _Scout:
 
     def _with_others_returned(self, tool: Tool) -> Iterator[Any]:
         """Usual arguments with a further value of earlier replies in one place: of what a page lists, not all can be typed into."""
-        yield from self._further(tool, self._with_own(tool, plain_arguments(tool)))
+        forms = (_with_all_within(tool), tool)
+        yield from round_robin(self._further(tool, self._with_own(tool, plain_arguments(form))) for form in forms)
 
     def _further(self, tool: Tool, usual: Any) -> Iterator[Any]:
         """These arguments with another value in one place: one that was returned, if it was, or another member of an enum."""
@@ -198,12 +201,31 @@ class _Scout:
 
         def others(key: str, value: Any) -> Iterator[Any]:
             now, schema = resolve(value, replies), known[key]
-            fitting = self._fitting(key, type(now), schema) if is_reference(value) else ()
+            fitting = self._fitting(key, type(now), schema) if is_reference(value) and _chooses(value) else ()
             members = schema.get("enum", ()) if isinstance(schema, dict) else ()
             return ({**usual, key: each} for each in (*members, *fitting) if resolve(each, replies) != now)
 
         keys = usual.keys() & known.keys() if isinstance(usual, dict) else ()
         yield from round_robin(others(key, usual[key]) for key in sorted(keys))
+
+    def _with_ids(self, tool: Tool) -> Iterator[Any]:
+        """Usual arguments with an id that was returned in place of each number and free text, another one in each: `keep`, `drop`."""
+        usual = self._with_own(tool, plain_arguments(tool))
+        for order in (1, -1):
+            left: dict[str, list[Any]] = {kind.__name__: [*self._ids(kind)][::order] for kind in (int, str)}
+            if any(left.values()):
+                yield _each(usual, tool.parameters, partial(_next_of, left))
+
+    def _ids(self, kind: type) -> Iterator[Any]:
+        """References to the first returned values of this type that are called ids."""
+        found = [
+            (call, one)
+            for call, reply in enumerate(self._returns)
+            for one in reply
+            if type(one.value) is kind and one.value and any(map(is_named_like_id, one.names[:1]))
+        ]
+        for call, one in islice(first_of_each(lambda each: each[1].value, found).values(), _FURTHER):
+            yield one.reference(call).as_json()
 
     def _with_members(self, tool: Tool) -> Iterator[Any]:
         """Usual arguments with each member of their enums: what is allowed may depend on the state, as the rules of a proof."""
@@ -244,6 +266,20 @@ class _Scout:
             more, taken = _FURTHER, self.taken.get(tool.name)
             for arguments in islice(self._further(tool, taken.arguments), _RETURNED) if taken else ():
                 more -= await self._is_taken(tool, arguments) if more else False
+
+    async def ask_for_created(self, reads: Sequence[Tool]) -> None:
+        """Ask reads for what a write has returned an id of, and nothing before it has."""
+        written = next((at for at, call in enumerate(self.calls) if not is_reading(call)), len(self.calls))
+        shown = {one.value for reply in self._returns[:written] for one in reply}
+        for tool in reads:
+            known, taken = properties_of(tool.parameters), self.taken.get(tool.name)
+            asked = taken.arguments if taken and isinstance(taken.arguments, dict) else {}
+            for key in filter(is_named_like_id, asked.keys() & known.keys()):
+                kind = type(resolve(asked[key], self._replies))
+                returned_ids = self._fitting(key, kind, known[key])
+                created = (each for each in returned_ids if resolve(each, self._replies) not in shown)
+                for each in islice(created, 1):
+                    await self._is_taken(tool, {**asked, key: each})
 
     async def act_on_it(self, tools: Sequence[Tool]) -> None:
         """Repeat the accepted calls without arguments that act on what was added, such as a checkout, where more was added since."""
@@ -306,6 +342,8 @@ class _Scout:
             yield some(known)
         yield from self._as_sent(tool, plain)
         of_row = self._with_own(tool, plain)
+        if not may_read(tool) and (inner := plain_arguments(_with_all_within(tool))) != plain:
+            yield some(self._with_own(tool, inner))
         # a page or an index of 1 may well be none
         least = (self._with_returned(tool, plain), of_row)
         yield from (map(some, least) if not may_read(tool) else ())
@@ -393,12 +431,34 @@ def _each(value: Any, schema: Any, fill: Callable[[str, Any, Any], Any]) -> Any:
     return each(value, document.root, "")
 
 
+def _next_of(left: Mapping[str, list[Any]], _: str, value: Any, schema: Any) -> Any:
+    several = left.get(type(value).__name__, ()) if isinstance(schema, dict) and "enum" not in schema else ()
+    return several.pop(0) if isinstance(several, list) and several else value
+
+
 def _in_texts(word: Any, _: str, value: Any, __: Any) -> Any:
     return word if value == _TEXT else value
 
 
 def _with_all_required(tool: Tool) -> Tool:
     return replace(tool, parameters={**tool.parameters, "required": [*properties_of(tool.parameters)]})
+
+
+def _with_all_within(tool: Tool) -> Tool:
+    """The tool with all properties required of the objects within its arguments, if none is: a change of nothing shows nothing."""
+
+    def whole(schema: dict[str, Any]) -> dict[str, Any]:
+        known = properties_of(schema)
+        return {**schema, "required": [*known]} if known and not schema.get("required") else schema
+
+    within = {key: rewrite(schema, whole) for key, schema in properties_of(tool.parameters).items()}
+    return replace(tool, parameters={**tool.parameters, "properties": within}) if within else tool
+
+
+def _chooses(value: Any) -> bool:
+    """Whether a returned value says which of several things is meant: an id, or a member of a list."""
+    [(_, path)] = passed(value)
+    return any(type(key) is int for key in path[-1:]) or is_named_like_id(name_of(path))
 
 
 def _allows(schema: Any, value: Any) -> bool:
