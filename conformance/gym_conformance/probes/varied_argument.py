@@ -53,9 +53,6 @@ _LEVELS: Final = 3
 #: Keywords whose schemas say nothing of the value itself, but of what is within it.
 _PARTS: Final = frozenset({"properties", "patternProperties", "additionalProperties", "items", "prefixItems"})
 
-#: Numbers as texts.
-_DIGITS: Final = ("1", "7", "23")
-
 #: Values that code may mistake for a missing one: `if not price`.
 _FALSE: Final[tuple[Any, ...]] = (None, 0, False)
 
@@ -69,7 +66,8 @@ class Argument:
     """One argument of the call, and the replies to wrong and to allowed values of it.
 
     `nodes` has the schemas of all arguments, `given` the known calls that are given this one; only one that the schema
-    `needs` is missing where it is left out. `seen` has the values that replies have under each name.
+    `needs` is missing where it is left out. `seen` has the values that replies have under each name, which count within
+    objects.
     """
 
     def __init__(
@@ -86,7 +84,9 @@ class Argument:
         self.place, self.elsewhere, self.name, self.given, self.needed = place, elsewhere, name, given, needed
         self.node = node = nodes[name]
         self.seen = seen
-        self.own_seen = [each for each in seen.get(name, ()) if Acceptance(node).accepts(each)][:FIXES]
+        # what a whole call is refused for may be meant otherwise than in the reply
+        own_seen = seen.get(name, ()) if isinstance(place, _Within) else ()
+        self.own_seen = [each for each in own_seen if Acceptance(node).accepts(each)][:FIXES]
         self.others = {other: schema for other, schema in nodes.items() if other != name}
         self.closed = isinstance(node, dict) and ("enum" in node or "const" in node or node.get("type") == "boolean")
         self.wrong: list[tuple[Any, Reply]] = []
@@ -106,7 +106,6 @@ class Argument:
         if refused and not self.taken:
             await self._try_without()
             await self._try_retyped()
-            await self._try_digits()
         if refused:
             await self._try_returned()
         shown = self.taken[0] if self.taken else self.otherwise
@@ -202,7 +201,7 @@ class Argument:
         The schema allows only the type that is refused, so the server expects the other type, and looks the values up.
         """
         acceptance = Acceptance(self.node)
-        types: list[list[Any]] = [[1, 7, 23], [*_DIGITS]]
+        types: list[list[Any]] = [[1, 7, 23], ["1", "7", "23"]]
         own, others = sorted(types, key=lambda values: not all(map(acceptance.accepts, values)))
         objects = [Answer(reply, (strange,)) for strange, reply in self.wrong if isinstance(strange, dict)]
         if not all(map(acceptance.accepts, own)) or any(map(acceptance.accepts, others)) or not objects:
@@ -218,17 +217,6 @@ class Argument:
             if not looked_for or is_crash(reply.status):
                 return
         self.otherwise = sent, reply
-
-    async def _try_digits(self) -> None:
-        """Whether texts of digits are answered otherwise than what replies have under this name, which are no numbers."""
-        texts = [each for each in self.own_seen if isinstance(each, str)]
-        if self.taken or self.otherwise or not texts or any(map(str.isdecimal, texts)):
-            return
-        asked = [await self._ask(value) for value in _DIGITS]
-        if not any(
-            is_crash(reply.status) or self._like(value, reply) for value, (_, reply) in zip(_DIGITS, asked, strict=True)
-        ):
-            self.otherwise = asked[0]
 
     async def _try_returned(self) -> None:
         """Use a value that recorded calls take from an earlier reply, such as a cursor, which cannot be made up."""

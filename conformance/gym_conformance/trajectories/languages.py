@@ -35,6 +35,9 @@ class Language:
     changes: re.Pattern[str] | None = None
 
 
+#: A longer text is not looked at: it would take long, and few queries are as long.
+_LONG: Final = 2_000
+
 #: What is left behind is called so.
 _LEFT: Final = "jottings"
 
@@ -52,7 +55,10 @@ _SQL: Final = Language(
         "SHOW TABLES",
     ),
     ("SELECT * FROM {}", "DELETE FROM {}", "SELECT * FROM {}"),
-    re.compile(r"\s*(?:SELECT|SHOW|DESCRIBE|EXPLAIN)\b[^;]*;?\s*\Z", re.IGNORECASE),
+    re.compile(
+        r"\s*(?:EXPLAIN\s+)?(?:SELECT\b[^;]*\bFROM\b[^;]*|SHOW\s+TABLES|DESC(?:RIBE)?\s+\w+|PRAGMA\s+table_info\b[^;=]*);?\s*\Z",
+        re.IGNORECASE,
+    ),
     re.compile(r"\s*(?:INSERT\s+INTO|UPDATE\s+\S+\s+SET|DELETE\s+FROM|(?:CREATE|DROP|ALTER)\s+TABLE)\b", re.IGNORECASE),
 )
 
@@ -60,7 +66,7 @@ _SHELL: Final = Language(
     re.compile(r"(?:bash|shell|command|cmd)(?:_?line)?", re.IGNORECASE),
     re.compile(r"bash|shell|terminal", re.IGNORECASE),
     (f"echo text >> {_LEFT}.txt", f"cat {_LEFT}.txt", "ls", r"printf '\377'"),
-    asks=re.compile(r"\s*(?:ls|cat|head|tail|pwd|wc|grep|find)\b[^;&|>`$\n]*\Z"),
+    asks=re.compile(r"\s*(?:ls|pwd|(?:ls|cat|head|tail|wc|grep|find)\s(?=[^;&|>`$\n]*[./-])[^;&|>`$\n]*)\Z"),
 )
 
 _PYTHON: Final = Language(
@@ -125,12 +131,17 @@ def _arguments(tool: Tool, texts: Callable[[Language], tuple[str, ...]]) -> tupl
 
 def asks(texts: Iterable[str]) -> bool:
     """Whether one of a call's texts looks like a query in one of these languages."""
-    return any(language.asks and language.asks.match(text) for text in texts for language in _LANGUAGES)
+    return _matches(texts, [language.asks for language in _LANGUAGES])
 
 
 def changes(texts: Iterable[str]) -> bool:
     """Whether one of a call's texts is a statement that changes something, in one of these languages."""
-    return any(language.changes and language.changes.match(text) for text in texts for language in _LANGUAGES)
+    return _matches(texts, [language.changes for language in _LANGUAGES])
+
+
+def _matches(texts: Iterable[str], patterns: Iterable[re.Pattern[str] | None]) -> bool:
+    brief = [text for text in texts if len(text) <= _LONG]
+    return any(pattern.match(text) for pattern in patterns if pattern for text in brief)
 
 
 def _is_free(schema: Any) -> bool:

@@ -451,8 +451,10 @@ def _with_all_within(tool: Tool) -> Tool:
         known = properties_of(schema)
         return {**schema, "required": [*known]} if known and not schema.get("required") else schema
 
-    within = {key: rewrite(schema, whole) for key, schema in properties_of(tool.parameters).items()}
-    return replace(tool, parameters={**tool.parameters, "properties": within}) if within else tool
+    with suppress(RecursionError):
+        within = {key: rewrite(schema, whole) for key, schema in properties_of(tool.parameters).items()}
+        return replace(tool, parameters={**tool.parameters, "properties": within}) if within else tool
+    return tool
 
 
 def _chooses(value: Any) -> bool:

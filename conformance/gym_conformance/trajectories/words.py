@@ -165,7 +165,7 @@ async def _known(gym: Gym, tool: Tool, row: Row, words_here: Sequence[str]) -> t
     listed = [name for each in lists for name in await _listed(session, tool, each)]
     words = [word for word in dict.fromkeys((*listed, *words_here)) if _arguments_with(tool, word)][:_WORDS]
     if not words:
-        return [], session.first_session
+        return [], None
     unknown = [answer for word in _unknown(tool, words) if (answer := await _answer(session, tool, word))]
     if len(unknown) < len(_UNKNOWN):
         return [], None
