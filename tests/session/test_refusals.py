@@ -57,3 +57,15 @@ def test_what_the_call_itself_said_refuses_nothing() -> None:
     assert grants(reply, asked)
     assert not grants(of("error: no such order W1"), {"order": "W1", "reason": "no"}), "a word of the server's own"
     assert not grants(of("unknown"), {"letter": "u"}), "whole words alone"
+
+
+@pytest.mark.parametrize(
+    "said", [{"no": 12, "title": "Lamp"}, [{"no": "A12"}], {"title": "Ländler no. 4"}, "Take no.4"]
+)
+def test_the_number_of_a_thing_is_no_refusal(said: object) -> None:
+    assert grants(of(json.dumps(said)))
+
+
+@pytest.mark.parametrize("said", [{"message": "no lamp"}, {"no": "there is no 12"}, "No. That is 4 too many.", "no"])
+def test_a_no_is_one(said: object) -> None:
+    assert not grants(of(json.dumps(said)))

@@ -1,10 +1,11 @@
 """Where nobody recorded a rollout, ids, cursors and words are found by asking, as a careful policy would."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import Cookie, Depends, FastAPI, HTTPException, Response
+from fastapi import Cookie, Depends, FastAPI, HTTPException, Request, Response
 
 from gym_conformance.contract.dataset_rows import Call, Rollout, Row, Source
 from gym_conformance.contract.openapi import ServerKind
@@ -362,3 +363,38 @@ def test_a_tool_that_does_not_take_an_enum_s_first_member_now_is_asked_for_the_o
 
     found = on_gym(app, find, Dataset((row,)))
     assert found.taken.calls == (Call("derive", {"rule": "left", "lines": [1]}),)
+
+
+def _stamps() -> FastAPI:
+    """An album of one stamp, which can be swapped until it is sold."""
+    app, sold = FastAPI(), set[int]()
+
+    @app.post("/seed_session")
+    def seed(response: Response) -> dict[str, str]:
+        sold.clear()
+        response.set_cookie("session", "1")
+        return {}
+
+    @app.post("/sell")
+    @app.post("/swap")
+    def act(call: dict[str, Any], request: Request) -> dict[str, Any]:
+        if call["stamp"] != "Z7" or sold:
+            raise HTTPException(404, "there is no such stamp")
+        sold.update([7] if request.url.path == "/sell" else [])
+        return {"done": True}
+
+    @app.post("/verify")
+    def verify(body: dict[str, Any]) -> dict[str, Any]:
+        return {**body, "reward": 0.0}
+
+    return app
+
+
+def test_a_tool_that_took_nothing_in_one_session_comes_first_in_the_next() -> None:
+    tools = [_tool("sell", stamp=_TEXT), _tool("swap", stamp=_TEXT)]
+    rows = tuple(replace(_row(tools), data={**_row(tools).data, "stamp": "Z7", "task": task}) for task in range(2))
+
+    async def find(gym: Gym) -> list[list[str]]:
+        return [[call.name for call in each.calls] for each in (await learn(gym)).known_trajectories]
+
+    assert on_gym(_stamps(), find, Dataset(rows)) == [["sell"], ["swap", "sell"]]

@@ -71,7 +71,9 @@ class AroundWrite:
 
 def _news(one: StepOutcome, other: StepOutcome, mask: frozenset[Place] = frozenset()) -> Difference | None:
     found = differences(Outcome((one,)), Outcome((other,)), mask)
-    return next((each for each in found if not each.of_time and not by_design(each.place)), None)
+    return next(
+        (each for each in found if not each.of_time and not by_design(each.place, each.expected, each.actual)), None
+    )
 
 
 def _mask(steps: Sequence[StepOutcome]) -> frozenset[Place]:

@@ -19,6 +19,7 @@ from gym_conformance.trajectories.drawn import minted
 from gym_conformance.trajectories.execute import run, run_each
 from gym_conformance.trajectories.first import made_up
 from gym_conformance.trajectories.generate import is_reading, named_values
+from gym_conformance.trajectories.names_of_ids import ends_in_id
 from gym_conformance.trajectories.outcome import Outcome, Place, compared, differences, values_at, volatile
 from gym_conformance.trajectories.renaming import own
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Trajectory
@@ -34,7 +35,7 @@ from gym_schemas import Way, mapped, scalars
 _ROWS, _ANSWERS, _ZEROS = 4, 3, 4
 
 #: Fields that only say which row it is.
-_NAMES_THE_ROW: Final = re.compile(r"(^|_)(id|idx|index|uuid|number)$|Id$", re.IGNORECASE)
+_NAMES_THE_ROW: Final = re.compile(r"(^|_)(idx|index|uuid|number)$", re.IGNORECASE)
 
 #: Reads of one row again, to leave out what differs by itself: random numbers, ids, times.
 _AGAIN = 3
@@ -140,7 +141,11 @@ async def _expect_zeros_read(trial: Trial) -> None:
 async def _varying(trial: Trial, trajectory: Trajectory, channel: Channel) -> frozenset[Place]:
     """Where two runs differ, but for times and what sound servers share; the reward may have noise."""
     one, two = [await run(trial.gym, channel, trajectory) for _ in range(2)]
-    found = [each for each in differences(one, two) if not each.of_time and not by_design(each.place)]
+    found = [
+        each
+        for each in differences(one, two)
+        if not each.of_time and not by_design(each.place, each.expected, each.actual)
+    ]
     return frozenset(each.place for each in found if each.step != VERIFY)
 
 
@@ -219,9 +224,13 @@ def _different(rows: Sequence[Row]) -> list[Row]:
     """Rows that differ in more than what they are called: tasks with one answer may have different prompts and ids."""
 
     def task(row: Row) -> str:
-        return repr({key: value for key, value in own(row).items() if not _NAMES_THE_ROW.search(key)})
+        return repr({key: value for key, value in own(row).items() if not _names_the_row(key)})
 
     return list(first_of_each(task, rows).values())[:_ROWS]
+
+
+def _names_the_row(field: str) -> bool:
+    return ends_in_id(field) or _NAMES_THE_ROW.search(field) is not None
 
 
 def _reads(gym: Gym, rows: Sequence[Row]) -> tuple[Call, ...]:

@@ -1,7 +1,7 @@
 """Places in which a call of a tool is known to be meaningful: a row's session, after certain calls."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from itertools import islice
 from typing import Any
@@ -62,9 +62,17 @@ class Place:
         Raises:
             NoSession: the server refuses the seed.
         """
-        replies = await self._prepare(await opened(self.gym, self.channel, self.row))
+        replies = await self.replies()
         needed = [replies[call] for call, _ in passed(self.base) if 0 <= call < len(replies)]
         return not any(is_error(reply.status) or says_error(reply) for reply in needed)
+
+    async def replies(self) -> list[Reply]:
+        """The replies to the calls before it, made in a session of their own.
+
+        Raises:
+            NoSession: the server refuses the seed.
+        """
+        return await self._prepare(await opened(self.gym, self.channel, self.row))
 
     async def _prepare(self, session: Session) -> list[Reply]:
         """Make the calls before it."""
@@ -73,6 +81,10 @@ class Place:
             arguments = resolve(call.arguments, [reply.said for reply in replies])
             replies.append(reply_of(await session.call(Call(call.name, arguments))))
         return replies
+
+    def once_more(self) -> "Place":
+        """The same place after its own call was made."""
+        return replace(self, before=(*self.before, Call(self.tool, self.base)))
 
     async def ask_without_all(self) -> list[tuple[Any, Reply]]:
         """The call of which this one's object is an argument, without that; none if it is the whole call."""

@@ -19,7 +19,7 @@ from gym_conformance.session.likeness import Answer, alike
 from gym_conformance.session.refusals import says_error, says_no, says_yes
 from gym_conformance.trajectories.renaming import renamed
 from gym_conformance.trajectories.trajectory import Trajectory, is_linked
-from gym_schemas import Acceptance, Document, Schema, boundary_values, constants, properties_of, walk, whole
+from gym_schemas import Acceptance, Document, Schema, boundary_values, constants, properties_of, scalars, walk, whole
 from gym_schemas.json_values import type_of
 
 #: Words for something that does not exist: a lookup answers so to any value that it does not find.
@@ -27,6 +27,9 @@ _ABSENT: Final = re.compile(
     r"not (?:be )?found|no such|n(?:o|')t exist|unknown|nothing|there (?:is|are) no\b|\bno \w+ (?:has|have|with|named|called|of|for)\b",
     re.IGNORECASE,
 )
+
+#: A number as a reply states it.
+_NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
 
 #: A day, and a time in it.
 _DAY: Final = re.compile(r"(\d{4}-\d\d-\d\d)(T.+)?")
@@ -62,6 +65,12 @@ def _kind(value: Any) -> str:
     return "number" if kind == "integer" else kind
 
 
+def _numbers_in(values: Sequence[Any]) -> frozenset[str]:
+    """The numbers in what a row and replies say, but for those in the definitions of its tools."""
+    texts = (str(value) for value, way in scalars(values) if "tools" not in way)
+    return frozenset(number for text in texts for number in _NUMBER.findall(text))
+
+
 class Argument:
     """One argument of the call, and the replies to wrong and to allowed values of it.
 
@@ -95,12 +104,14 @@ class Argument:
         self.otherwise: tuple[Any, Reply] | None = None
         self.missing: Reply | None = None
         self.beyond: dict[int, tuple[int, Reply]] = {}  # by bound
+        self.outside: tuple[int, Reply] | None = None
 
     async def refused(self) -> RefusedCall | None:
         """An allowed value that is refused like a wrong one, while a call that differs only there is accepted."""
         await self._try_wrong()
         await self._try_beyond()
-        refused = await self._try_allowed() if self.wrong or self.missing or self.beyond else []
+        await self._try_outside()
+        refused = await self._try_allowed() if self.wrong or self.missing or self.beyond or self.outside else []
         if refused:
             await self._try_given()
         if refused and not self.taken:
@@ -171,6 +182,28 @@ class Argument:
                     if says_no(refusal) and says_yes((await self._ask(within))[1]):
                         self.beyond[bound] = beyond, refusal
 
+    async def _try_outside(self) -> None:
+        """The refusal of integers beyond either bound, if it is the same one and states a number that the code alone knows.
+
+        A state sets limits, too: what is in stock, or in a purse. But these are in the row or in a reply, or they are others
+        once the known call was made.
+        """
+        least, most = (self.node.get(each) if isinstance(self.node, dict) else None for each in ("minimum", "maximum"))
+        if type(least) is not int or type(most) is not int:
+            return
+        low, high = [(await self._ask(each))[1] for each in (least - 1, most + 1)]
+        if not (says_no(low) and says_no(high)) or _ABSENT.search(high.text):
+            return
+        above = Answer(high, (most + 1,))
+        if not alike(Answer(low, (least - 1,)), above):
+            return
+        after = self.place.once_more() if type(self.place) is Place else None
+        again = (await after.ask_with(self.name, most + 1))[1] if after else high
+        stated = {*_NUMBER.findall(high.text)} - {str(each) for each in (least, most, least - 1, most + 1)}
+        shown = [self.place.row.data, *(reply.said for reply in (await after.replies() if after else ()))]
+        if after and stated and alike(Answer(again, (most + 1,)), above) and stated.isdisjoint(_numbers_in(shown)):
+            self.outside = most + 1, high
+
     async def _try_allowed(self) -> list[tuple[Any, Any, Reply, tuple[str, Reply]]]:
         refused = []
         for value in (*islice(map(whole, boundary_values(self.node)), _VALUES), *self.own_seen):
@@ -240,6 +273,10 @@ class Argument:
             return f"a call without {self.name}", self.missing
         if type(value) is int and value in self.beyond and not _ABSENT.search(reply.text):
             over, refusal = self.beyond[value]
+            if alike(Answer(reply, (value,)), Answer(refusal, (over,))):
+                return short({self.name: over}), refusal
+        if type(value) is int and self.outside:
+            over, refusal = self.outside
             if alike(Answer(reply, (value,)), Answer(refusal, (over,))):
                 return short({self.name: over}), refusal
         for strange, wrongly in self.wrong:

@@ -21,10 +21,10 @@ _OTHER_REFUSALS: Final = UNROUTED | {
 }
 
 #: Words of refusals, in the languages in which environments speak: English, German, French, Spanish, Italian and
-#: Portuguese, Russian, Chinese, Japanese and Korean.
+#: Portuguese, Russian, Chinese, Japanese and Korean. The number of a thing is none of them: `{"no": 12}`, or `no. 12`.
 _WORDS: Final = (
     r"error|invalid|unknown|unexpected|illegal|wrong|bad\b|fail|refus|reject|denied|missing|required",
-    r"must|cannot|can't|\bno\b|\bnot\b|n't\b|allowed|expected|usage",
+    r"must|cannot|can't|\bno\b(?!\. ?\d|\":)|\bnot\b|n't\b|allowed|expected|usage",
     r"fehler|ungültig|unbekannt|falsch|fehlt|unzulässig|\bnicht\b|\bkeine?\b|\bmuss\b|erlaubt",
     r"erreur|inconnu|manquant|incorrect|\bpas\b|\bdoit\b|\baucune?\b|requis",
     r"inválid|desconoc|incorrec|\bfalta|\bdebe\b|ningun",

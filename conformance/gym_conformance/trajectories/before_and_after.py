@@ -29,6 +29,7 @@ from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import Knowledge, is_reading, may_read, writes_in
 from gym_conformance.trajectories.languages import lists_of
 from gym_conformance.trajectories.learn import recorded_rows
+from gym_conformance.trajectories.names_of_ids import ends_in_id
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, StepOutcome, differences, varying
 from gym_conformance.trajectories.trajectory import FirstSession, Schedule, Trajectory, is_linked
 from gym_conformance.trajectories.words import NOTHING_ASKED, KnownWords, known_arguments
@@ -62,11 +63,12 @@ _READS, _BARE, _STRANGE, _MORE = 4, 4, 2, 4
 #: Calls of a probe that were found by asking, if none is recorded.
 _KNOWN = 6
 
-#: Names of what sound servers share between sessions: running ids, cache flags, clocks.
+#: Names of what sound servers share between sessions, but for ids: clocks and running numbers, and what is cached.
 _SHARED = re.compile(
-    r"cache|uptime|time|date|elapsed|took|since|latency|version|sessions|clients|connections|load|(^|_)(id|ids|number|no|seq|sequence|serial|counter|requests?)$|Id$",
+    r"uptime|time|date|elapsed|took|since|latency|version|sessions|clients|connections|load|(^|_)(ids|number|no|seq|sequence|serial|counter|requests?)$",
     re.IGNORECASE,
 )
+_CACHED = re.compile("cache", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -312,10 +314,30 @@ async def run_times(
 def lasting(before: Sequence[Outcome], after: Sequence[Outcome]) -> Iterator[Difference]:
     """Where all runs before are alike, all runs after are alike, and the two differ; times and caches are ignored."""
     for difference in differences(before[0], after[0], varying(before) | varying(after)):
-        if not difference.of_time and not by_design(difference.place):
+        shared = difference.of_time or by_design(difference.place, difference.expected, difference.actual)
+        if not shared:
             yield difference
 
 
-def by_design(place: Place) -> bool:
-    """Whether a place in a reply is named like something that sound servers share: running ids, caches, clocks."""
-    return any(_SHARED.search(str(key)) for key in place)
+def by_design(place: Place, *values: object) -> bool:
+    """Whether values at a place in replies are named like what sound servers share: running ids, caches, clocks.
+
+    A flag is none of these, unless it says that something was cached. Neither is what a list of clients or sessions
+    contains: these are the world's own.
+    """
+    names = _names_within(place)
+    if any(map(_CACHED.search, names)):
+        return True
+    flags = bool(values) and all(isinstance(value, bool) for value in values)
+    return not flags and any(ends_in_id(name) or _SHARED.search(name) for name in names)
+
+
+def _names_within(place: Place) -> Sequence[str]:
+    """The names on the way to a place, from the last list on: `id` for the id of the second client of `clients`."""
+    names = list[str]()
+    for key in reversed(place):
+        if isinstance(key, str):
+            names.append(key)
+        elif names:
+            break
+    return names

@@ -14,9 +14,9 @@ _WORD: Final = re.compile(r"[\w-]+")
 
 def minted(place: Place, outcomes: Sequence[Outcome]) -> bool:
     """Whether the place holds an id or a time: no two outcomes have the same one, and nothing else in it differs."""
-    if by_design(place):
-        return True
     values = [value for outcome in outcomes for value in values_at(outcome, place)]
+    if by_design(place, *values):
+        return True
     if len(values) < len(outcomes):  # the key itself is an id
         return any(map(str.isdigit, str(place[-1]))) and isinstance(place[-1], str)
     if all(isinstance(value, str) for value in values):

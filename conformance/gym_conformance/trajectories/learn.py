@@ -7,7 +7,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from gym_conformance.contract.dataset_rows import Row
+from gym_conformance.contract.dataset_rows import Row, Tool
 from gym_conformance.contract.endpoints import tool_path
 from gym_conformance.contract.gold_names import may_be_gold
 from gym_conformance.contract.openapi import ServerKind
@@ -267,18 +267,25 @@ async def _scouted(gym: Gym, rows: Sequence[Row], words: Mapping[str, Sequence[A
     def uncalled(row: Row) -> set[str]:
         return {tool.name for tool in row.tools} - called
 
+    def untaken_first(row: Row) -> Sequence[Tool]:
+        """The row's tools, those first that no session has seen at work: another one's call may take what they need."""
+        return sorted(row.tools, key=lambda tool: tool.name in taken)
+
     # one after the other: if sessions share state, one removes what another has just made
-    found = [await scouted(gym, row, row.tools, words) for row in rows[:_MADE_UP] if uncalled(row)]
-    for each in found:
-        called |= each.tools
+    found, taken = list[Scouted](), set[str]()
+    for row in filter(uncalled, rows[:_MADE_UP]):
+        found.append(await scouted(gym, row, untaken_first(row), words))
+        taken |= found[-1].tools
+    called |= taken
     end = time.monotonic() + _PATIENCE
     for row in sorted(rows[_MADE_UP:], key=lambda row: -len(uncalled(row)))[:_FURTHER]:
         if not uncalled(row) or time.monotonic() > end:
             continue
-        further = await scouted(gym, row, row.tools, words)
+        further = await scouted(gym, row, untaken_first(row), words)
         if further.crashing or further.tools - called:
             found.append(further)
             called |= further.tools
+            taken |= further.tools
     return found
 
 

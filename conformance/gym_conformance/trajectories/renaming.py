@@ -16,6 +16,7 @@ from typing import Any, Final
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.grouping import first_of_each
 from gym_conformance.trajectories.generate import is_reading
+from gym_conformance.trajectories.names_of_ids import ends_in_id
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome
 from gym_conformance.trajectories.trajectory import Trajectory, is_reference, stand_in
 from gym_schemas import Way, admits, mapped, name_of, properties_of, scalars
@@ -50,12 +51,12 @@ _DATE = re.compile(r"(?P<day>\d{4}-\d{2}-\d{2})([T ].*)?|\d{1,2}:\d{2}(:\d{2})?"
 #: The first and the last new day: all libraries can handle what is between them.
 _FIRST_DAY, _LAST_DAY = date(1700, 1, 1), date(2250, 12, 31)
 
-_NAMED_LIKE_IDS = re.compile(r"(^|_)(id|ids|number|no|key|code|book|item)$|Id$", re.IGNORECASE)
+_NAMED_LIKE_IDS = re.compile(r"(^|_)(ids|number|no|key|code|book|item)$", re.IGNORECASE)
 
 
 def is_named_like_id(name: str) -> bool:
     """Whether a field with this name may hold an id rather than an amount."""
-    return _NAMED_LIKE_IDS.search(name) is not None
+    return ends_in_id(name) or _NAMED_LIKE_IDS.search(name) is not None
 
 
 def own(row: Row) -> dict[str, Any]:

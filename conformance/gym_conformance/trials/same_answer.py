@@ -159,7 +159,8 @@ def _turn(outcomes: Sequence[Outcome]) -> _Turn:
     for told in islice(differences(first, last, noise), _PLACES):
         # what goes on changing, such as a price that follows the clock, is no turn
         lasting = (at for at in range(1, len(outcomes) - 1) if not told.hidden(varying(outcomes[at:])))
-        if not told.of_time and not by_design(told.place) and (after := next(lasting, 0)):
+        shared = told.of_time or by_design(told.place, told.expected, told.actual)
+        if not shared and (after := next(lasting, 0)):
             came = [values_at(each, told.place) for each in outcomes]
             return _Turn(after, told, (after, *map(came.index, came)))
     paid = (one for one in differences(first, last) if one.step == VERIFY and is_number(one.actual))

@@ -154,7 +154,8 @@ class Likeness(Suspicion):
         return self._reference
 
     def _change(self, before: Outcome, after: Outcome) -> Difference | None:
-        return next((one for one in differences(before, after, self._anyway.mask) if not by_design(one.place)), None)
+        found = differences(before, after, self._anyway.mask)
+        return next((one for one in found if not by_design(one.place, one.expected, one.actual)), None)
 
 
 #: Makes it anew for each use.
