@@ -40,11 +40,11 @@ def _knows_where(address: Json) -> None:
 
 def _contacts(check: Callable[[Json], None]) -> ResourcesServer:
     def contacts() -> dict[int, Json]:
-        cities = (("Ann", "Oslo"), ("Bert", "Paris"), ("Cleo", "Kyiv"))
-        made = (
-            {"id": 100 + at, "name": n, "address": {"street": f"{n} St", "city": c}} for at, (n, c) in enumerate(cities)
-        )
-        return {each["id"]: each for each in made}
+        cities = {"Ann": "Oslo", "Bert": "Paris", "Cleo": "Kyiv"}
+        return {
+            at: {"id": at, "name": name, "address": {"street": f"{name} St", "city": city}}
+            for at, (name, city) in enumerate(cities.items(), 100)
+        }
 
     def list_contacts(state: dict[int, Json]) -> Json:
         """See them all."""
@@ -70,7 +70,7 @@ def _contacts(check: Callable[[Json], None]) -> ResourcesServer:
             del state[each]
         return {"kept": keep}
 
-    tools = [list_contacts, get_contact, add_contact, join_contacts]
+    tools: list[Callable[..., Any]] = [list_contacts, get_contact, add_contact, join_contacts]
     server = ResourcesServer("contacts", tools=tools, verify=lambda: 0.0, state=contacts)
     del server.handlers["GET", "/openapi.json"]
     return server
