@@ -128,4 +128,5 @@ def test_a_table_is_found_by_asking_for_what_there_is() -> None:
     server = _of_sql("one for each")
     found = on_gym(server, find, said_by_users(_SAID, server.declarations))
     said = [call.arguments["statement"] for call in found.taken[0].calls]
-    assert said[:3] == ["SELECT * FROM people", "DELETE FROM people", "SELECT * FROM people"]
+    assert said[0] == "SELECT * FROM people"
+    assert not any("people" in each for each in said if not each.startswith("SELECT")), "what is there is left as it is"

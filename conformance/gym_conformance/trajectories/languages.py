@@ -21,7 +21,7 @@ class Language:
         named: what the name of its tool, its own name or its description says otherwise.
         script: what leaves something behind, and then asks for it.
         lists: what asks for the names of what is there, in one dialect or another.
-        about: what asks for a thing that has this name, changes it, and asks for it again; empty if nothing does.
+        about: what asks for a thing that has this name, if anything does.
         asks: what looks like this only asks.
         changes: what begins like this does not.
     """
@@ -30,7 +30,7 @@ class Language:
     named: re.Pattern[str]
     script: tuple[str, ...]
     lists: tuple[str, ...] = ()
-    about: tuple[str, ...] = ()
+    about: str = ""
     asks: re.Pattern[str] | None = None
     changes: re.Pattern[str] | None = None
 
@@ -46,7 +46,7 @@ _SQL: Final = Language(
     re.compile(r"sql", re.IGNORECASE),
     (
         f"CREATE TABLE {_LEFT} (word TEXT)",
-        f"INSERT INTO {_LEFT} VALUES ('text')",  # noqa: S608 - the same
+        f"INSERT INTO {_LEFT} VALUES ('text')",  # noqa: S608 - what a policy would say
         f"SELECT word FROM {_LEFT}",  # noqa: S608 - the same
     ),
     (
@@ -54,7 +54,7 @@ _SQL: Final = Language(
         "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'",
         "SHOW TABLES",
     ),
-    ("SELECT * FROM {}", "DELETE FROM {}", "SELECT * FROM {}"),
+    "SELECT * FROM {}",
     re.compile(
         r"\s*(?:EXPLAIN\s+)?(?:SELECT\b[^;]*\bFROM\b[^;]*|SHOW\s+TABLES|DESC(?:RIBE)?\s+\w+|PRAGMA\s+table_info\b[^;=]*);?\s*\Z",
         re.IGNORECASE,
@@ -105,18 +105,7 @@ def lists_of(tool: Tool) -> tuple[dict[str, Any], ...]:
 def asking_for(tool: Tool, name: str) -> str:
     """What asks a tool for a thing of this name in its language; the name itself if nothing does."""
     found = language_of(tool)
-    return found[1].about[0].format(name) if found and found[1].about else name
-
-
-def after_asking(tool: Tool, asked: Any) -> tuple[dict[str, Any], ...]:
-    """Arguments that change what these arguments ask for by its name, and ask for it again; none if they ask for nothing so."""
-    found = language_of(tool)
-    if not (found and found[1].about and isinstance(asked, dict)):
-        return ()
-    key, (first, *others) = found[0], found[1].about
-    before, after = first.split("{}")
-    name = str(asked.get(key, "")).removeprefix(before).removesuffix(after)
-    return tuple({**asked, key: text.format(name)} for text in others) if asked.get(key) == first.format(name) else ()
+    return found[1].about.format(name) if found and found[1].about else name
 
 
 def script_for(tool: Tool) -> tuple[dict[str, Any], ...]:

@@ -5,6 +5,7 @@ session is explored as a careful policy would: nullable arguments are null, ids 
 from the row, and reads come first. The first accepted call of each tool is kept.
 """
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -22,7 +23,7 @@ from gym_conformance.session.refusals import grants
 from gym_conformance.trajectories.first import plain_arguments, some
 from gym_conformance.trajectories.first_sessions import Noted
 from gym_conformance.trajectories.generate import is_read, is_reading, may_read, named_alike, named_values
-from gym_conformance.trajectories.languages import after_asking, script_for
+from gym_conformance.trajectories.languages import script_for
 from gym_conformance.trajectories.outcome import StepOutcome
 from gym_conformance.trajectories.renaming import is_named_like_id, own, takes_any_word
 from gym_conformance.trajectories.returned import CALLED, Returned, located, returned, words_with_digits
@@ -34,8 +35,9 @@ from gym_schemas.json_values import texts_in
 #: Tools explored, calls tried for each, and values of a reply that later calls may use.
 _TOOLS, _TRIES, _SEEN = 16, 6, 200
 
-#: Further returned values to which a tool does what it did to the first.
+#: Further returned values to which a tool does what it did to the first, and seconds after which no more are tried.
 _FURTHER: Final = 4
+_PATIENCE: Final = 3.0
 
 #: Characters of a text in a reply that are searched for words of a form.
 _READ = 2_000
@@ -262,10 +264,12 @@ class _Scout:
 
     async def try_further(self, tools: Sequence[Tool]) -> None:
         """Do the same to a few more of what was returned: a page has a button besides the first, and a box to be ticked."""
+        end = time.monotonic() + _PATIENCE
         for tool in tools:
             more, taken = _FURTHER, self.taken.get(tool.name)
             for arguments in islice(self._further(tool, taken.arguments), _RETURNED) if taken else ():
-                more -= await self._is_taken(tool, arguments) if more else False
+                if more and time.monotonic() < end:
+                    more -= await self._is_taken(tool, arguments)
 
     async def ask_for_created(self, reads: Sequence[Tool]) -> None:
         """Ask reads for what a write has returned an id of, and nothing before it has."""
@@ -291,10 +295,9 @@ class _Scout:
                 await self._is_taken(tool, self.taken[tool.name].arguments)
 
     async def say_in_language(self, tools: Sequence[Tool]) -> None:
-        """Say what changes something, and what asks for it, to tools that take a language."""
+        """Say what leaves something behind, and what asks for it, to tools that take a language; nothing that is there is changed."""
         for tool in tools:
-            asked = self.taken.get(tool.name)
-            for arguments in (*(after_asking(tool, asked.arguments) if asked else ()), *script_for(tool)):
+            for arguments in script_for(tool):
                 await self._is_taken(tool, {**(plain_arguments(tool) or {}), **arguments})
 
     async def go_on(self, tool: Tool) -> None:
