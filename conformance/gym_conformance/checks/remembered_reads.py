@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from gym_conformance.session.channel import Channel
-from gym_conformance.trajectories.before_and_after import by_design
+from gym_conformance.trajectories.before_and_after import is_by_design
 from gym_conformance.trajectories.execute import TrajectoryRun
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, StepOutcome, differences, varying
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
@@ -71,9 +71,7 @@ class AroundWrite:
 
 def _news(one: StepOutcome, other: StepOutcome, mask: frozenset[Place] = frozenset()) -> Difference | None:
     found = differences(Outcome((one,)), Outcome((other,)), mask)
-    return next(
-        (each for each in found if not each.of_time and not by_design(each.place, each.expected, each.actual)), None
-    )
+    return next((each for each in found if not each.of_time and not is_by_design(each)), None)
 
 
 def _mask(steps: Sequence[StepOutcome]) -> frozenset[Place]:

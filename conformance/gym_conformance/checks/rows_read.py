@@ -14,7 +14,7 @@ from gym_conformance.grouping import first_of_each
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.refusals import says_no
-from gym_conformance.trajectories.before_and_after import by_design, reads_on, writing
+from gym_conformance.trajectories.before_and_after import is_by_design, reads_on, writing
 from gym_conformance.trajectories.drawn import minted
 from gym_conformance.trajectories.execute import run, run_each
 from gym_conformance.trajectories.first import made_up
@@ -141,11 +141,7 @@ async def _expect_zeros_read(trial: Trial) -> None:
 async def _varying(trial: Trial, trajectory: Trajectory, channel: Channel) -> frozenset[Place]:
     """Where two runs differ, but for times and what sound servers share; the reward may have noise."""
     one, two = [await run(trial.gym, channel, trajectory) for _ in range(2)]
-    found = [
-        each
-        for each in differences(one, two)
-        if not each.of_time and not by_design(each.place, each.expected, each.actual)
-    ]
+    found = [each for each in differences(one, two) if not each.of_time and not is_by_design(each)]
     return frozenset(each.place for each in found if each.step != VERIFY)
 
 

@@ -220,14 +220,18 @@ class _Scout:
 
     def _ids(self, kind: type) -> Iterator[Any]:
         """References to the first returned values of this type that are called ids."""
-        found = [
+        found = self._named(kind, lambda names: any(map(is_named_like_id, names[:1])))
+        for call, one in islice(first_of_each(lambda each: each[1].value, found).values(), _FURTHER):
+            yield one.reference(call).as_json()
+
+    def _named(self, kind: type, fits: Callable[[Sequence[str]], bool]) -> list[tuple[int, Returned]]:
+        """Returned values of this type whose names fit, each with the number of the call that returned it."""
+        return [
             (call, one)
             for call, reply in enumerate(self._returns)
             for one in reply
-            if type(one.value) is kind and one.value and any(map(is_named_like_id, one.names[:1]))
+            if type(one.value) is kind and one.value and fits(one.names)
         ]
-        for call, one in islice(first_of_each(lambda each: each[1].value, found).values(), _FURTHER):
-            yield one.reference(call).as_json()
 
     def _with_members(self, tool: Tool) -> Iterator[Any]:
         """Usual arguments with each member of their enums: what is allowed may depend on the state, as the rules of a proof."""
@@ -297,8 +301,9 @@ class _Scout:
     async def say_in_language(self, tools: Sequence[Tool]) -> None:
         """Say what leaves something behind, and what asks for it, to tools that take a language; nothing that is there is changed."""
         for tool in tools:
+            plain = plain_arguments(tool) or {}
             for arguments in script_for(tool):
-                await self._is_taken(tool, {**(plain_arguments(tool) or {}), **arguments})
+                await self._is_taken(tool, {**plain, **arguments})
 
     async def go_on(self, tool: Tool) -> None:
         """Call a tool again with null arguments taken from earlier replies: the next page, by its cursor."""
@@ -394,12 +399,7 @@ class _Scout:
 
     def _fitting(self, key: str, kind: type, schema: Any) -> Iterator[Any]:
         """References to returned values that fit, each value once, those first that have the same name."""
-        found = [
-            (call, one)
-            for call, reply in enumerate(self._returns)
-            for one in reply
-            if type(one.value) is kind and one.value and any(named_alike(key, name) for name in one.names)
-        ]
+        found = self._named(kind, lambda names: any(named_alike(key, name) for name in names))
         found.sort(key=lambda each: key not in each[1].names)
         for call, one in first_of_each(lambda each: each[1].value, found).values():
             if _allows(schema, one.value):

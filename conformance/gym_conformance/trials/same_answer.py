@@ -13,7 +13,7 @@ from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel
-from gym_conformance.trajectories.before_and_after import by_design
+from gym_conformance.trajectories.before_and_after import is_by_design
 from gym_conformance.trajectories.evidence import allowed
 from gym_conformance.trajectories.execute import beside, run
 from gym_conformance.trajectories.generate import is_reading
@@ -159,8 +159,7 @@ def _turn(outcomes: Sequence[Outcome]) -> _Turn:
     for told in islice(differences(first, last, noise), _PLACES):
         # what goes on changing, such as a price that follows the clock, is no turn
         lasting = (at for at in range(1, len(outcomes) - 1) if not told.hidden(varying(outcomes[at:])))
-        shared = told.of_time or by_design(told.place, told.expected, told.actual)
-        if not shared and (after := next(lasting, 0)):
+        if not told.of_time and not is_by_design(told) and (after := next(lasting, 0)):
             came = [values_at(each, told.place) for each in outcomes]
             return _Turn(after, told, (after, *map(came.index, came)))
     paid = (one for one in differences(first, last) if one.step == VERIFY and is_number(one.actual))

@@ -12,7 +12,7 @@ from typing import Final
 from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel, NoRoom, PathHangs
 from gym_conformance.session.server_fault import ServerFault
-from gym_conformance.trajectories.before_and_after import by_design, lasting
+from gym_conformance.trajectories.before_and_after import is_by_design, lasting
 from gym_conformance.trajectories.execute import beside, run
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, volatile
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
@@ -154,8 +154,7 @@ class Likeness(Suspicion):
         return self._reference
 
     def _change(self, before: Outcome, after: Outcome) -> Difference | None:
-        found = differences(before, after, self._anyway.mask)
-        return next((one for one in found if not by_design(one.place, one.expected, one.actual)), None)
+        return next((one for one in differences(before, after, self._anyway.mask) if not is_by_design(one)), None)
 
 
 #: Makes it anew for each use.
