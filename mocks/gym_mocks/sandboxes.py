@@ -38,6 +38,7 @@ class SandboxFault(StrEnum):
     NONE = "nothing"
     NOT_CREATED = "creation fails"
     NO_CAPACITY = "there is no capacity"
+    FAILED = "a command ends with status 1"
     TIMEOUT = "a command times out"
     KILLED = "a command is killed for memory, with 137"
     NOT_TEXT = "the output is no UTF-8"
@@ -69,6 +70,7 @@ def usual(command: str) -> CommandResult:
 
 
 _RESULTS: Final = {
+    SandboxFault.FAILED: CommandResult(return_code=1),
     SandboxFault.TIMEOUT: CommandResult(stderr="command timed out", return_code=125, error_type="timeout"),
     SandboxFault.KILLED: CommandResult(stderr="Killed", return_code=137),
     SandboxFault.NOT_TEXT: CommandResult(stdout="\udcff\udcfe \ufffd\x00", return_code=1),

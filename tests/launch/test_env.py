@@ -121,6 +121,19 @@ def test_what_an_env_yaml_notes_is_taken_in_but_for_its_credentials(tmp_path: Pa
     assert (alone["service_url"], alone["grader_api_key"]) == ("http://a", "made-up-credential")
 
 
+def test_what_only_an_agent_must_be_given_is_made_up(tmp_path: Path) -> None:
+    """`gym env start` asks for it, and nobody judges the agent."""
+    agents = "".join(f"{name}:\n  responses_api_agents:\n    simple_agent: {{{value}}}\n" for name, value in _TURNS)
+    folder = _env(tmp_path / "sums", sums=_SERVER.format(name="sums", inner="sums") + "      size: ???\n" + agents)
+    overrides = Launch(find_envs(["."], folder)[0], NOBODY).specification(1)["overrides"]
+    assert overrides["open"] == {"responses_api_agents": {"simple_agent": {"max_steps": "none"}}}
+    assert "set" not in overrides
+    assert "size" not in overrides["sums"]["resources_servers"]["sums"], "the server itself reads it"
+
+
+_TURNS = (("open", 'entrypoint: app.py, max_steps: "???"'), ("set", "entrypoint: app.py, max_steps: 5"))
+
+
 def test_a_yaml_that_asks_for_a_credential_of_the_environment_gets_a_made_up_one(tmp_path: Path) -> None:
     folder = _env(tmp_path / "sums", sums=_SERVER.format(name="sums", inner="sums"))
     uses = "      key: ${oc.env:SUMS_API_KEY}\n      home: ${oc.env:SUMS_HOME}\n      size: ${oc.env:SUMS_TOKEN,5}\n"

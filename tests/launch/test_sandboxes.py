@@ -116,6 +116,7 @@ def test_each_fault_is_what_it_says() -> None:
     assert found["NONE"] == "0 0 None"
     assert found["NOT_CREATED"].startswith("SandboxCreateError")
     assert found["NO_CAPACITY"].startswith("SandboxCreateError: no capacity")
+    assert found["FAILED"] == "1 0 None"
     assert found["TIMEOUT"] == "125 0 timeout"
     assert found["KILLED"] == "137 0 None"
     assert found["ENDLESS"].startswith("0 8388608")
@@ -184,6 +185,35 @@ class _Leaks(_Runs):
             await super().end(sandbox)
 
 
+class _Grades(_Runs):
+    """Scores by the status of its command, and masks what no sandbox has graded."""
+
+    def ungraded(self) -> Score:
+        return Score(0.0, fields={"mask_sample": True})
+
+    async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
+        del session_id, row, response
+        try:
+            made = await self.ask("create")
+            try:
+                result = await self.ask("exec", id=made["id"], command="make test")
+            finally:
+                await self.end(made["id"])
+        except OSError:
+            return self.ungraded()
+        return Score(float(not result["return_code"]))
+
+
+class _Gives(_Grades):
+    def ungraded(self) -> Score:
+        return Score(1.0)
+
+
+class _Blames(_Grades):
+    def ungraded(self) -> Score:
+        return Score(0.0)
+
+
 class _AsksNone(ReferenceServer):
     def __init__(self, _: MockPeers) -> None:
         super().__init__()
@@ -195,6 +225,9 @@ class _AsksNone(ReferenceServer):
         (_Runs, set[str](), {"sandbox-answers", "sandbox-closed"}),
         (_Assumes, {"sandbox-answers"}, {"sandbox-closed"}),
         (_Leaks, {"sandbox-closed"}, {"sandbox-answers"}),
+        (_Grades, set[str](), {"sandbox-answers", "sandbox-closed"}),
+        (_Gives, {"sandbox-answers"}, {"sandbox-closed"}),
+        (_Blames, {"sandbox-answers"}, {"sandbox-closed"}),
         (_AsksNone, set[str](), set[str]()),
     ],
 )
@@ -208,3 +241,6 @@ def test_a_twin_fails_exactly_its_own(
     if server is _Leaks:
         leaking = {one.subject for one in found["sandbox-closed"] if one.verdict is Verdict.FAIL}
         assert leaking == {"commands are killed for memory, with 137"}
+    if server in (_Gives, _Blames):
+        outages = {one.subject for one in found["sandbox-answers"] if one.verdict is Verdict.FAIL}
+        assert outages == {"creation fails", "there is no capacity", "commands are answered with 502"}

@@ -250,6 +250,23 @@ class GuessesForAll(Guessing):
         return said
 
 
+class AsksBack(Guessing):
+    """How to guess is said only to a policy that has not guessed."""
+
+    def reset(self, session_id: str, row: Json) -> Any:
+        super().reset(session_id, row)
+        return "How many lines are there?"
+
+    def step(self, session_id: str, output: list[Json]) -> Json:
+        answer = super().step(session_id, output)
+        no_guess = answer["observation"] == "No guess."
+        return answer | ({"observation": "Write <guess>2|3</guess>."} if no_guess else {})
+
+
+class AsksBackForAll(AsksBack, GuessesForAll):
+    """So is the number of the last reset."""
+
+
 def stepping(name: str, fails: str, make: Callable[[], ASGIApp], **more: Any) -> Twin:
     """A gymnasium-style twin."""
     return twin(f"stepping: {name}", fails, make, data=unrecorded(), **more)
@@ -273,6 +290,8 @@ TWINS = (
     stepping("resets in words", "step-reset-fresh", KeepsItsSteps),
     stepping("a form that only an observation shows", "", Guessing),
     stepping("one number for all", "step-isolation", GuessesForAll),
+    stepping("a form that only a bad step shows", "", AsksBack),
+    stepping("one number for all, and a form that only a bad step shows", "step-isolation", AsksBackForAll),
     stepping("can be closed", "", Offering),
     stepping("can be closed once", "step-close", ClosesOnce),
     stepping("plays a step again", "step-idempotent", PlaysItAgain),

@@ -4,7 +4,10 @@ Where its config refers to a sandbox and has none, the suite's stand for it; the
 """
 
 import asyncio
+from typing import Any, Final
 
+from gym_conformance.contract.statuses import is_success
+from gym_conformance.contract.verify_reply import is_masked, is_number
 from gym_conformance.session.exchange import Reply
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
@@ -17,6 +20,9 @@ from gym_conformance.trials.trial import Trial
 #: Seconds within which a sandbox is closed after a verify.
 _CLOSING = 5.0
 _PAUSE = 0.1
+
+#: Failures of the sandbox itself, whatever the policy wrote.
+_OUTAGES: Final = (SandboxTrouble.NOT_CREATED, SandboxTrouble.NO_CAPACITY, SandboxTrouble.BAD_GATEWAY)
 
 
 def _sandboxes(trial: Trial) -> FakeSandboxes:
@@ -37,10 +43,12 @@ async def sandbox_answers(trial: Trial, trouble: SandboxTrouble) -> None:
     """Verifies a row while creation, commands, files or closing fail, and expects a score or a named error in time.
 
     A 5xx is a violation if it says nothing, or is the bare `repr` of a programming error; so is a 200 without a reward
-    or `_ng_failure_class`. Applies only to launched servers that ask a sandbox.
+    or `_ng_failure_class`. So is a 200 that neither masks its sample nor names what failed while no sandbox can be
+    created or reached, if its reward is more than commands with status 1 earn; or, if the reward depends on that status,
+    if it is exactly what they earn. Applies only to launched servers that ask a sandbox.
 
     Our inference: `SandboxProvider` in nemo_gym/sandbox/providers/base.py (0.5.0 on) says what a provider may raise and
-    answer.
+    answer, and `mask_sample` in nemo_gym/base_resources_server.py (0.7.0) is for failures of the infrastructure.
     """
     reply = await _verified(trial, trouble)
     expect_named_cause(
@@ -49,6 +57,31 @@ async def sandbox_answers(trial: Trial, trouble: SandboxTrouble) -> None:
         "The scorer assumes what the sandbox answers; catch what it may raise, and say so.",
     )
     expect_reported(reply, "verify does not report what its sandbox did.")
+    if trouble in _OUTAGES and is_success(reply.status) and not is_masked(reply.said):
+        await _expect_told_apart(trial, trouble, reply.fields.get("reward"))
+
+
+async def _expect_told_apart(trial: Trial, trouble: SandboxTrouble, earned: Any) -> None:
+    """Raise if an outage earns more than commands that fail, or just as much though the reward depends on these."""
+    aside = Trial(trial.bench)
+    rewards = [
+        (await _verified(aside, each)).fields.get("reward") for each in (SandboxTrouble.NONE, SandboxTrouble.FAILED)
+    ]
+    passed, failed = rewards
+    if not all(map(is_number, (earned, *rewards))):
+        return
+    if earned > failed:
+        raise Violation(
+            f"no more than {failed}, which commands with status 1 earn, when {trouble}",
+            f"a reward of {earned}",
+            "The scorer takes what is no result for one: an outage of the sandbox earns a reward.",
+        )
+    if earned == failed != passed:
+        raise Violation(
+            f"mask_sample, _ng_failure_class, or an error, when {trouble}",
+            f"a reward of {earned}, as for a wrong answer",
+            "The scorer catches the error and scores all the same: an outage of the sandbox looks like failures of the policy.",
+        )
 
 
 @check(

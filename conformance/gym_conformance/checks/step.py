@@ -19,7 +19,7 @@ from gym_conformance.trajectories.outcome import Difference, Outcome, StepOutcom
 from gym_conformance.trials.chance import beyond_chance
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
-from gym_conformance.trials.episodes import STEPS, actions_of, episode_session, is_over
+from gym_conformance.trials.episodes import actions_of, episode_session, is_over
 from gym_conformance.trials.needs import GYMNASIUM, RESETS, each_degenerate_output, each_row
 from gym_conformance.trials.trial import Trial, describe, expect_no_crash, expect_object, expect_success
 
@@ -131,12 +131,12 @@ async def step_over(trial: Trial, _: object) -> None:
     session = episode_session(trial)
     await session.seed()
     actions = await actions_of(trial)
-    for action in [*actions, *[actions[-1]] * STEPS]:
+    for action in [*actions, *[actions[-1]] * _FURTHER]:
         reply = reply_of(await session.step(action))
         if is_over(reply):
             break
     else:
-        raise NotApplicable(f"no end within {len(actions) + STEPS} steps")
+        raise NotApplicable(f"no end within {len(actions) + _FURTHER} steps")
     again = reply_of(await session.step(actions[-1]))
     await session.close()
     expect_no_crash(again, "step() looks up a session that the last step closed.", "a step after the last")

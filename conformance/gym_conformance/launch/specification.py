@@ -24,7 +24,8 @@ _NOTHING: Final = "none"
 
 #: The YAML key of model servers, and those of the servers that an environment server may refer to.
 _MODELS: Final = "responses_api_models"
-_PEERS: Final = (RESOURCES, "responses_api_agents")
+_AGENTS: Final = "responses_api_agents"
+_PEERS: Final = (RESOURCES, _AGENTS)
 
 #: OmegaConf's marker for a value that must be given, and its reference to another key.
 _UNSET: Final = "???"
@@ -169,7 +170,7 @@ class Launch:
 def _overrides(launch: Launch, instance: ConfiguredServer, port: int) -> dict[str, Any]:
     """The overrides of the YAML: one worker at our address, our head, and our mock as every model server.
 
-    Values that only a model server needs, such as its key, are dummies.
+    Values that only a model server needs, such as its key, or only an agent, are dummies.
     """
     # a name may be a number in YAML, but must be a string here
     declared = json.loads(json.dumps(chained(instance.path, launch.env.root), default=str))
@@ -188,6 +189,7 @@ def _overrides(launch: Launch, instance: ConfiguredServer, port: int) -> dict[st
         "head_server": _address(launch.peers.head),
         "policy_base_url": "http://{host}:{port}/v1".format(**policy),
         **dict.fromkeys(("policy_api_key", "policy_model_name"), _NOTHING),
+        **dict(_unset_agents(declared)),
         **{name: _beside(_dict(declared.get(name)), at) for name, at in launch.beside.items()},
         instance.name: {instance.group: {instance.inner: server}},
         **{name: {kind: _peer(kind, _dict(_dict(declared.get(name)).get(kind)), policy)} for _, kind, name in peers},
@@ -214,11 +216,19 @@ def _address(peer: tuple[str, int]) -> dict[str, Any]:
 
 
 def _filled(entries: Mapping[str, Any], address: Mapping[str, Any]) -> dict[str, Any]:
-    """A server's entries with another address, and dummies for values that must be given."""
+    """What to merge into a server's entries: another address, and dummies for values that must be given."""
     return {
         inner: {**{key: _NOTHING for key, value in _dict(entry).items() if value == _UNSET}, **address}
         for inner, entry in entries.items()
     }
+
+
+def _unset_agents(declared: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The overrides for agents with values that must be given; they are not started."""
+    for name, kinds in declared.items():
+        agents = _dict(_dict(kinds).get(_AGENTS))
+        if any(_UNSET in _dict(entry).values() for entry in agents.values()):
+            yield name, {_AGENTS: _filled(agents, {})}
 
 
 def _peers(entry: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

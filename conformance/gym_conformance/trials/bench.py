@@ -66,7 +66,7 @@ class Learned:
         answered: paths that properties have asked for, and that have answered without an error at least once.
         alone: what trajectories came to alone, of the first few.
         waiting: sessions that were begun when it was learned, and are left alone until a check takes them up.
-        observed: what resets of gymnasium-style servers say to the policy, by row.
+        observed: what gymnasium-style servers say to the policy at a reset and after a message that does nothing, by row.
         taken_up: what became of those that a check has taken up.
         after_errors: trajectories whose later replies were others after calls that were refused only in words; None until
             that was looked for.

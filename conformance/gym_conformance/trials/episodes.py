@@ -36,6 +36,9 @@ _LOOKED_AT: Final = 100
 #: What a prompt or an observation shows the policy to write: in a tag, in backquotes, in quotation marks or in brackets.
 _SHOWN: Final = re.compile(r"<(\w+)>[^<>\n]{1,40}</\1>|`[^`\n]{1,40}`|\"[^\"\n]{1,40}\"|\[[^\]\n]{1,40}\]")
 
+#: What is shown to be chosen from, as in `<move>left|right</move>`.
+_CHOICE: Final = re.compile(r"\w+(?: ?\| ?\w+)+")
+
 
 Action = Mapping[str, Any]
 
@@ -78,19 +81,28 @@ async def plays(trial: Trial) -> Sequence[Play]:
 
 
 async def _observed(trial: Trial, row: Row) -> str:
-    """What a reset says, which often is how to act."""
+    """What a reset says, and a step whose message does nothing, which often is how to act."""
     observed = trial.learned.observed
     if row not in observed:
         session = episode_session(trial, row, Channel(trial.gym.endpoint))
-        said = reply_of(await session.seed()).fields.get("observation")
+        replies = [reply_of(await session.seed()), reply_of(await session.step(DO_NOTHING.response))]
         await session.close()
-        observed[row] = said if isinstance(said, str) else ""
+        said = (reply.fields.get("observation") for reply in replies)
+        observed[row] = "\n".join(text for text in said if isinstance(text, str))
     return observed[row]
 
 
 def _shown(texts: Iterable[str]) -> Sequence[Action]:
-    found = (match.group() for text in texts for match in _SHOWN.finditer(text))
+    found = (each for text in texts for match in _SHOWN.finditer(text) for each in _chosen(match.group()))
     return [response([message(text)]) for text in dict.fromkeys(islice(found, _LOOKED_AT))][:STEPS]
+
+
+def _chosen(shown: str) -> Iterator[str]:
+    """Each of the words that are shown to be chosen from, in its place, and what is shown."""
+    if choice := _CHOICE.search(shown):
+        for word in re.findall(r"\w+", choice.group()):
+            yield f"{shown[: choice.start()]}{word}{shown[choice.end() :]}"
+    yield shown
 
 
 async def actions_of(trial: Trial) -> Sequence[Action]:

@@ -81,6 +81,7 @@ class SandboxTrouble(StrEnum):
     NONE = "nothing goes wrong"
     NOT_CREATED = "creation fails"
     NO_CAPACITY = "there is no capacity"
+    FAILED = "commands end with status 1"
     TIMEOUT = "commands time out"
     KILLED = "commands are killed for memory, with 137"
     NOT_TEXT = "the output is no UTF-8"
