@@ -138,6 +138,8 @@ class Secrets:
 
     def redact(self, text: str) -> str:
         """The text with all secrets replaced."""
+        if not self._spelt:
+            return text
         for start, end in reversed(self._found(text)):
             text = text[:start] + REDACTED + text[end:]
         for encoded, least in ((_ENCODED, 1), (_BETWEEN_NUMBERS, _BEGINNING)):
@@ -164,6 +166,8 @@ class Secrets:
 
     def redact_json(self, value: Any) -> Any:
         """The JSON value, redacted in its texts and keys, and not in its JSON text, whose syntax might be damaged."""
+        if not self._spelt:
+            return value
         match value:
             case str():
                 return self.redact(value)

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from gym_conformance.calibration.answer_templates import Sample, learn
-from gym_conformance.calibration.row_fields import separators_in
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.contract.dataset_rows import Call
+from gym_conformance.contract.row_fields import separators_in
 from gym_conformance.dataset import Dataset
 from tests.twins.calibration import Quiz, Worth, quizzed
 from tests.twins.judging import judge, telling

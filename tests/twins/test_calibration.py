@@ -12,11 +12,11 @@ from typing import Any, ClassVar
 
 import pytest
 
-from gym_conformance.calibration.row_fields import Placeholder
 from gym_conformance.checks.calibrated import calibration_gold
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.contract.dataset_rows import Rollout, Row, Source
 from gym_conformance.contract.policy_output import function_call, message, response
+from gym_conformance.contract.row_fields import Placeholder
 from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Finding, Verdict, worst
 from gym_conformance.oracle import Oracle

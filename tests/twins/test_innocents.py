@@ -302,6 +302,7 @@ NOISY: dict[str, Callable[[], ASGIApp]] = {
 SLOW = {
     *("reward 0.1", "reward 0.5", "replies 0.1", "what sessions share", "keys that are drawn"),
     *("refused moves count", "refused moves cost", "a price that follows the clock"),
+    *("only so many moves", "wrong moves count"),
 }
 
 #: Worlds in which a read may answer as before a write, and then as after it, or the other way round.
@@ -428,7 +429,11 @@ class BusierAfterSlowSeeds(Busier):
 
 @pytest.mark.parametrize(
     "server",
-    [Busier(range(2 * RUNS)), Busier(range(2 * RUNS, 4 * RUNS)), BusierAfterSlowSeeds(range(2 * RUNS, 4 * RUNS))],
+    [
+        Busier(range(2 * RUNS)),
+        Busier(range(2 * RUNS, 4 * RUNS)),
+        pytest.param(BusierAfterSlowSeeds(range(2 * RUNS, 4 * RUNS)), marks=pytest.mark.twins),
+    ],
     ids=["at first", "later", "later, after slow seeds"],
 )
 def test_a_machine_that_becomes_busy_or_idle_changes_no_reward(server: Busier) -> None:

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from gym_conformance.calibration.given_answer import GivenAnswer
 from gym_conformance.calibration.object_answers import ObjectTemplate, of_object
-from gym_conformance.calibration.row_fields import (
+from gym_conformance.contract.dataset_rows import Call
+from gym_conformance.contract.row_fields import (
     COMMON,
     Placeholder,
     chosen,
@@ -20,7 +21,6 @@ from gym_conformance.calibration.row_fields import (
     value_at,
     written,
 )
-from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.grouping import first_of_each
 from gym_schemas import Way, mapped
 

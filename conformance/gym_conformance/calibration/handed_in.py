@@ -29,9 +29,9 @@ from gym_conformance.calibration.probe_answers import (
     several,
     without_programs,
 )
-from gym_conformance.calibration.row_fields import may_be_the_same
 from gym_conformance.calibration.row_scores import Question, RowScores, surely_wrong
 from gym_conformance.contract.dataset_rows import Row, prompt_of
+from gym_conformance.contract.row_fields import may_be_the_same
 
 NOTHING: Final = GivenAnswer(())
 

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, Final
 
 from gym_conformance.calibration.given_answer import GivenAnswer
-from gym_conformance.calibration.row_fields import COMMON, dotted, fields_of, names_gold, value_at
+from gym_conformance.contract.row_fields import COMMON, dotted, fields_of, names_gold, value_at
 from gym_schemas import Way, filled, name_of, same
 
 #: Where objects may begin in a text, and how many are parsed.

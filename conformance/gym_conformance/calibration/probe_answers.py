@@ -44,8 +44,13 @@ OTHER_NUMBERS: Final = (
 UNREADABLE: Final = "a text that cannot be parsed"
 
 #: The program that replaces another, and its name: nothing appended to it runs, and it exits with success.
-_ENDS: Final = "import sys\nsys.exit(0)\n"
+ENDS: Final = "import sys\nsys.exit(0)\n"
 ENDS_EARLY: Final = "a program that ends before it is tested"
+
+#: Why that may be paid.
+TESTED_AFTER: Final = (
+    "The tests stand after the program in one process, and its exit status decides: let each test say that it ran."
+)
 
 #: A Python program in a message.
 _PROGRAM: Final = re.compile(r"(```(?:python|py)[ \t]*\n).*?(```)", re.DOTALL | re.IGNORECASE)
@@ -198,7 +203,7 @@ def ended_programs(answer: GivenAnswer) -> Named:
     With replaced calls no message is kept: if a program only finds out what to say, the message is the answer. Where later
     calls need its output, nothing is replaced.
     """
-    words = _PROGRAM.sub(lambda fenced: f"{fenced[1]}{_ENDS}{fenced[2]}", answer.words)
+    words = _PROGRAM.sub(lambda fenced: f"{fenced[1]}{ENDS}{fenced[2]}", answer.words)
     calls = tuple(Call(call.name, mapped(call.arguments, _ended)) for call in answer.calls)
     if words != answer.words:
         yield ENDS_EARLY, answer.saying(words)
@@ -212,7 +217,7 @@ def without_programs(answer: GivenAnswer) -> GivenAnswer:
 
 
 def _ended(value: Any, _: object) -> Any:
-    return _ENDS if isinstance(value, str) and defined_in(value) else value
+    return ENDS if isinstance(value, str) and defined_in(value) else value
 
 
 def fair_calls(answer: GivenAnswer) -> Named:

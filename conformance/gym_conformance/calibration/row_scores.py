@@ -10,9 +10,9 @@ from typing import Any, Final
 from gym_conformance.calibration.answer_templates import Template
 from gym_conformance.calibration.given_answer import GivenAnswer
 from gym_conformance.calibration.rates import Rate
-from gym_conformance.calibration.row_fields import fields_of, may_be_the_same, names_gold, value_at
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import RESERVED
+from gym_conformance.contract.row_fields import fields_of, may_be_the_same, names_gold, value_at
 from gym_conformance.contract.statuses import is_error
 from gym_conformance.printable import counted
 from gym_conformance.session.exchange import Exchange
@@ -289,7 +289,8 @@ class Calibration:
     def _other_outcome(self, scores: RowScores, question: Question) -> Hit | str | None:
         if not self.about_answers:
             return (
-                "another row's answer mostly earns as much, and no field is called an answer: the task may be another"
+                "another row's answer mostly earns as much, or none is surely wrong, and no field is called an answer: "
+                "the task may be another"
             )
         if scores.answer is None or not scores.is_top:
             return scores.unchecked or scores.gold.why or "its own answer does not earn the top"

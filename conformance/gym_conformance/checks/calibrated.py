@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from gym_conformance.calibration.object_probes import AS, EMPTY, MISSING
-from gym_conformance.calibration.probe_answers import ENDS_EARLY, OTHER_NUMBERS, UNREADABLE
+from gym_conformance.calibration.probe_answers import ENDS_EARLY, OTHER_NUMBERS, TESTED_AFTER, UNREADABLE
 from gym_conformance.calibration.reward_counts import RewardCounts
 from gym_conformance.calibration.row_scores import (
     AnswerScore,
@@ -61,7 +61,7 @@ _PRESSED_HINTS: Final = {
     **dict.fromkeys(EMPTY, "Nothing is a part of everything: compare what was given with all that was wanted."),
     **dict.fromkeys(MISSING, "Only the values that are given are scored: count those that are missing as wrong."),
     UNREADABLE: "Where the scorer fails, what it could not read counts as right: an error of its own must not earn the top.",
-    ENDS_EARLY: "The tests stand after the program in one process, and its exit status decides: let each test say that it ran.",
+    ENDS_EARLY: TESTED_AFTER,
 }
 
 

@@ -5,12 +5,13 @@ from functools import partial
 from typing import Final
 
 from gym_conformance.contract.dataset_rows import Row
-from gym_conformance.contract.policy_output import ENDLESS, UNFINISHED, message, response
+from gym_conformance.contract.policy_output import ENDLESS, ODD_PROGRAMS, UNFINISHED, message, response
 from gym_conformance.contract.statuses import is_success
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.grouping import round_robin
 from gym_conformance.session.channel import Channel, PathHangs
 from gym_conformance.session.server_fault import ServerFault
+from gym_conformance.trajectories.answers import asks_for_python
 from gym_conformance.trajectories.damage import cut_off, cut_within, made_odd, with_other_types
 from gym_conformance.trajectories.execute import beside, run
 from gym_conformance.trajectories.generate import Knowledge
@@ -43,8 +44,9 @@ async def verify_unfinished(trial: Trial, _: object) -> None:
 
     The cut answers are also tried with the ending of the whole one, such as a code fence or a bracket, and whole ones
     with `²` or with 3,000 brackets within each other in place of the last word, with zeros for all numbers, and with
-    null, an empty list or a value of another type in their JSON object. A few texts are long and never close what
-    they open; these must be answered in time.
+    null, an empty list or a value of another type in their JSON object. Where the row asks for Python, a few programs are
+    tried that exit, fail, or print bytes that are no UTF-8. A few texts are long and never close what they open; these
+    must be answered in time.
 
     The answers are recorded ones, or what the rows say about theirs. Each must be scored with 200 and a finite number,
     as the whole answer is. If a slow server leaves no time for some of them, the note says how many.
@@ -55,7 +57,8 @@ async def verify_unfinished(trial: Trial, _: object) -> None:
     gym = trial.gym
     whole, answers = _unfinished(await knowledge_of(trial))
     typed = [(row, odd) for row, text in whole.items() for odd in with_other_types(text)]
-    tried = [*[*((gym.row, text) for text in UNFINISHED), *answers][:_MOST], *typed[:_TYPED]]
+    programs = ODD_PROGRAMS if asks_for_python(gym.row) else ()
+    tried = [*[*((gym.row, text) for text in (*programs, *UNFINISHED)), *answers][:_MOST], *typed[:_TYPED]]
     patience = Patience(_SECONDS, _LEAST)
 
     async def is_scored(row: Row, text: str) -> bool:

@@ -14,6 +14,8 @@ from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.policy_output import (
     DO_NOTHING,
+    EMPTY_OUTPUT,
+    EMPTY_TEXT,
     LONG_NUMBER,
     LONG_TEXT,
     OPEN_BRACKETS,
@@ -46,6 +48,10 @@ from gym_schemas import scalars
 #: Rows unlike the first, and characters of the outputs that are verified in them, too.
 _UNLIKE: Final = 2
 _SHORT: Final = 400
+
+#: The outputs without text, and rows in which they are verified.
+_WITHOUT_TEXT: Final = (EMPTY_OUTPUT, EMPTY_TEXT)
+_SILENT: Final = 16
 
 #: Deadlines in which a server comes to the end of what took it too long.
 _CATCHING_UP: Final = 4
@@ -107,14 +113,20 @@ def _refused_by_type(reply: Reply) -> bool:
 
 
 def _degenerate_outputs(trial: Trial) -> tuple[Degenerate, ...]:
-    """The degenerate outputs, and those that are short also on the rows least like the first, which may be scored otherwise."""
+    """The degenerate outputs; those that are short on the rows least like the first, too, and those without text on all.
+
+    Rows may be scored in ways of their own.
+    """
     outputs = each_degenerate_output(trial)
     short = [each for each in outputs if each.stock and not each.row and len(str(each.items)) < _SHORT]
     kinds = first_of_each(_fields, trial.gym.rows)
     first = _fields(trial.gym.row)
     others = sorted((fields for fields in kinds if fields != first), key=lambda fields: len(fields & first))[:_UNLIKE]
-    rows = [kinds[fields] for fields in others]
-    return (*outputs, *(replace(each, name=f"{each}, on {row}", row=row) for row in rows for each in short))
+    unlike = [kinds[fields] for fields in others]
+    silent = [each for each in short if each.name in _WITHOUT_TEXT]
+    further = [(row, silent) for row in trial.gym.rows[1:_SILENT] if row not in unlike]
+    tried = (*((row, short) for row in unlike), *further)
+    return (*outputs, *(replace(each, name=f"{each}, on {row}", row=row) for row, several in tried for each in several))
 
 
 def _fields(row: Row) -> frozenset[Any]:
@@ -133,10 +145,10 @@ def _fields(row: Row) -> frozenset[Any]:
 async def verify_degenerate(trial: Trial, output: Degenerate) -> None:
     """Verifies the first row with odd outputs: empty, cut off, reasoning only, malformed calls, NUL, very long and more.
 
-    The short ones are also verified in the two rows that differ most from it, and recorded answers in their own rows,
-    with their numbers replaced by numbers of 5,000 digits. Each output must be scored with 200, and with a finite
-    number if a message that does nothing is. If NeMo Gym's own types cannot read an output, a 422 passes here, and
-    verify-framework-types reports it.
+    The short ones are also verified in the two rows that differ most from it, an empty output and an empty message in
+    further rows, and recorded answers in their own rows, with their numbers replaced by numbers of 5,000 digits. Each
+    output must be scored with 200, and with a finite number if a message that does nothing is. If NeMo Gym's own types
+    cannot read an output, a 422 passes here, and verify-framework-types reports it.
 
     Source: the output types in nemo_gym/openai_utils.py (0.4.0) admit them, and `SimpleAgent.run` raises on any error.
     """

@@ -147,6 +147,8 @@ LONG_TEXT: Final = "very long text"
 
 #: Policies that fall into a loop write such numbers. Python parses no number of more than 4,300 digits, and no JSON
 #: nested this deep.
+EMPTY_OUTPUT: Final = "empty output"
+EMPTY_TEXT: Final = "message with empty text"
 LONG_NUMBER: Final = "number of 5,000 digits"
 OPEN_BRACKETS: Final = "brackets that are never closed"
 _DIGITS: Final = "7" * 5_000
@@ -189,10 +191,10 @@ def answered_in_every_form(number: str) -> str:
 def degenerate_outputs(tool: str) -> tuple[Degenerate, ...]:
     """The degenerate outputs, with calls of `tool` where they contain any."""
     return (
-        Degenerate("empty output", ()),
+        Degenerate(EMPTY_OUTPUT, ()),
         Degenerate("reasoning only", (reasoning("Let me think."),)),
         Degenerate("message without content", (message(),)),
-        Degenerate("message with empty text", (message(""),)),
+        Degenerate(EMPTY_TEXT, (message(""),)),
         Degenerate("call without a final message", (function_call(tool, "{}"), function_call_output("{}"))),
         Degenerate("call of an unknown tool", (function_call("no_such_tool", "{}"), message("Done."))),
         Degenerate("text with an escaped lone surrogate", (message(r'{"answer": "\ud800"}'),)),
@@ -252,6 +254,21 @@ UNFINISHED: Final = (
         '{"answer": NaN}',
     ),
     *("[]", "[", "{}", "{", "null", "nan", "-", "0", "<think>", "</think>", "<tool_call>", '<tool_call>{"name": '),
+)
+
+#: Python programs that end otherwise than a scorer may expect of them, as answers.
+ODD_PROGRAMS: Final = tuple(
+    f"```python\n{program}\n```"
+    for program in (
+        'import sys\nsys.stdout.buffer.write(b"\\xff\\xfe\\x00")',  # is no UTF-8
+        'import sys\nsys.stderr.buffer.write(b"\\xff\\xfe\\x00")\nsys.exit(1)',
+        "raise SystemExit(0)",
+        "raise KeyboardInterrupt",
+        "def f():\n    return f()\n\nf()",
+        "print(1 / 0)",
+        'print("\\ud800")',
+        "x = 1\n\tx = 2",  # is indented wrongly
+    )
 )
 
 #: Answers that begin but never end, as of a policy in a loop: a pattern with nested repetition backtracks exponentially

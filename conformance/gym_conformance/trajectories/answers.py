@@ -6,22 +6,26 @@ prompts ask for it in one of a few forms, and tools that take it have an argumen
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Call, Rollout, Row
 from gym_conformance.contract.gold_names import may_be_gold
 from gym_conformance.contract.openapi import ServerKind
+from gym_conformance.contract.row_fields import written
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
+from gym_conformance.trajectories.asked_forms import asked_forms
 from gym_conformance.trajectories.execute import FEW, beside, run
 from gym_conformance.trajectories.first import plain_arguments
 from gym_conformance.trajectories.generate import named_values
 from gym_conformance.trajectories.renaming import own
-from gym_conformance.trajectories.trajectory import Trajectory
+from gym_conformance.trajectories.trajectory import FirstSession, Trajectory
 from gym_schemas import admits, properties_of
 
-#: The forms in which prompts ask for an answer, with a placeholder for it.
+#: The forms in which prompts ask for an answer, with a placeholder for it; a prompt may ask for others.
 _FORMS: Final = ("\\boxed{%s}", "%s", "<answer>%s</answer>", "Answer: %s", "#### %s", "```\n%s\n```")
 
 #: Language names with which prompts label a block of code.
@@ -38,14 +42,28 @@ _HANDS_IN: Final = re.compile(r"(?<![a-z])(submit|answer|hand_?in|solution|guess
 #: Makes what a row's answer is handed in with, of the row and the answer.
 _Form = Callable[[Row, Any], Trajectory]
 
-#: How many fields are tried; those named like an answer come first.
-_FIELDS = 8
+#: How many fields are tried; those named like an answer come first. And further rows.
+_FIELDS, _UNLIKE = 8, 3
 
 
-async def paid_answers(gym: Gym, tries: int) -> dict[Row, Trajectory]:
-    """Find for each row what earns more than doing nothing: a text, or a call that hands an answer in.
+@dataclass(frozen=True)
+class PaidAnswers:
+    """What earns more than doing nothing.
 
-    One field in one form must do so on the first two rows; it is then taken for all rows. Empty if there is none.
+    Attributes:
+        by_row: a text, or a call that hands an answer in, for each row.
+        sessions: the first in which this was done, with what each earned.
+    """
+
+    by_row: Mapping[Row, Trajectory] = field(default_factory=dict)
+    sessions: tuple[FirstSession, ...] = ()
+
+
+async def paid_answers(gym: Gym, tries: int) -> PaidAnswers:
+    """Find for each row what earns more than doing nothing.
+
+    One field in one form must do so on the first row, and on one of the next that have something else there; it is then
+    taken for all rows. Empty if there is none.
 
     Args:
         gym: whose rows are answered.
@@ -54,26 +72,42 @@ async def paid_answers(gym: Gym, tries: int) -> dict[Row, Trajectory]:
     Raises:
         ServerFault: the server does not answer.
     """
-    values = {row: _values(row) for row in gym.rows}
-    first, second = (*gym.rows, *gym.rows[:1])[:2] if gym.rows else (gym.row, gym.row)
-    shared = [
-        name for name in values.get(first, {}) if values[second].get(name, values[first][name]) != values[first][name]
-    ]
-    likely = sorted(shared, key=lambda name: not may_be_gold(name))[:_FIELDS]
-    texts = [(name, partial(_said, form)) for name in likely for form in (*_FORMS, *_fenced(first))]
-    calls = () if gym.kind is ServerKind.SINGLE_TURN else _handing_in(first, [*filter(may_be_gold, likely)], values)
-    forms = [*calls, *texts][:tries]
-    floors = [await _reward(gym, Trajectory(row)) for row in (first, second)]
-    alone = [(name, form) for name, form in forms if may_be_gold(name)]
+    first, *rest = gym.rows or (gym.row,)
+    values = {row: _values(row) for row in (first, *rest)}
+    unlike = {name: rows for name, value in values[first].items() if (rows := _unlike(name, value, values, rest))}
+    likely = sorted(unlike, key=lambda name: not may_be_gold(name))[:_FIELDS]
+    gold = [*filter(may_be_gold, likely)]
+    forms = dict.fromkeys((*asked_forms(Rollout.input_texts(first.data)), *_FORMS, *fenced_forms(first)))
+    said = dict.fromkeys((name, form) for names in (gold, likely) for form in forms for name in names)
+    calls = () if gym.kind is ServerKind.SINGLE_TURN else _handing_in(first, gold, values)
+    tried = [*calls, *((name, partial(_said, form)) for name, form in said)][:tries]
+    floor = await _reward(gym, Trajectory(first))
+    alone = [(name, form) for name, form in tried if may_be_gold(name)]
     # a server that mixes up concurrent requests may reward the right answer only if it comes alone
-    for asked, at_once in ((forms, FEW), (alone, 1)):
+    for asked, at_once in ((tried, FEW), (alone, 1)):
         earned = await beside(
             [partial(_reward, gym, form(first, values[first][name])) for name, form in asked], at_once
         )
-        for (name, form), reward in zip(asked, earned, strict=True):
-            if reward > floors[0] and await _reward(gym, form(second, values[second][name])) > floors[1]:
-                return {row: form(row, each[name]) for row, each in values.items() if name in each}
-    return {}
+        for (name, form), reward in sorted(zip(asked, earned, strict=True), key=lambda one: -one[1]):
+            others = [form(row, values[row][name]) for row in unlike[name]]
+            if reward > floor and (sessions := await _first_sessions(gym, others)):
+                by_row = {row: form(row, each[name]) for row, each in values.items() if name in each}
+                return PaidAnswers(by_row, (FirstSession(by_row[first], (), reward=reward), *sessions))
+    return PaidAnswers()
+
+
+def _unlike(name: str, value: Any, values: Mapping[Row, Mapping[str, Any]], others: Sequence[Row]) -> tuple[Row, ...]:
+    """The next rows whose field of that name holds something else."""
+    return tuple(islice((row for row in others if values[row].get(name, value) != value), _UNLIKE))
+
+
+async def _first_sessions(gym: Gym, several: Sequence[Trajectory]) -> list[FirstSession]:
+    """The first sessions that do this; none if all earn no more than doing nothing: the scorer may not read what one says."""
+    rewards = [await _reward(gym, one) for one in several]
+    floors = [await _reward(gym, Trajectory(one.row)) for one in several]
+    is_paid = any(reward > floor for reward, floor in zip(rewards, floors, strict=True))
+    sessions = [FirstSession(one, (), reward=reward) for one, reward in zip(several, rewards, strict=True)]
+    return sessions if is_paid else []
 
 
 def _said(form: str, row: Row, value: Any) -> Trajectory:
@@ -104,8 +138,8 @@ def may_be_answer(name: str, value: str) -> bool:
     return 0 < len(value) <= (_LONG if may_be_gold(name) else _SHORT)
 
 
-def _fenced(row: Row) -> tuple[str, ...]:
-    """A block of code in the first language that the row's input names, if any."""
+def fenced_forms(row: Row) -> tuple[str, ...]:
+    """A block of code in the first language that the row's input names, if any, with `%s` in place of the code."""
     named = _LANGUAGE.search("\n".join(Rollout.input_texts(row.data)))
     return (f"```{named[0].lower()}\n%s\n```",) if named else ()
 
@@ -116,7 +150,21 @@ def _values(row: Row) -> dict[str, str | int | float]:
     for name, value in named_values(own(row)):
         if isinstance(value, str | int | float) and not isinstance(value, bool) and may_be_answer(name, str(value)):
             found.setdefault(name, value)
+    for name, value in own(row).items():
+        found |= {f"{name} {how}": text for how, text in _ways(value, row) if may_be_answer(name, text)}
     return found
+
+
+def _ways(value: Any, row: Row) -> Iterator[tuple[str, str]]:
+    """The ways to write a list or an object as a text, and a number as the letter of one of the row's options."""
+    lists = [each for each in own(row).values() if isinstance(each, list)]
+    if isinstance(value, list | dict) or (isinstance(value, int) and any(value < len(each) for each in lists)):
+        yield from written(value)
+
+
+def asks_for_python(row: Row) -> bool:
+    """Whether Python is the first language that the row's input names."""
+    return any(form.startswith("```python") for form in fenced_forms(row))
 
 
 async def _reward(gym: Gym, trajectory: Trajectory) -> float:

@@ -115,12 +115,14 @@ def known(knowledge: Knowledge) -> list[Trajectory]:
     """Meaningful trajectories of as many rows as possible: recorded ones, then made-up ones.
 
     The first ones are of different rows, and together call as many tools as possible. Among rows without a recorded
-    rollout, those of a new shape come first, since they may be scored differently, for example in a sandbox.
+    rollout, those of a new shape come first, since they may be scored differently, for example in a sandbox. Then come
+    those that are answered otherwise than the rows before them: one scored in another's place earns something else.
     """
     recorded = list(knowledge.known_trajectories)
     rows = [row for row in knowledge.rows if row not in {trajectory.row for trajectory in recorded}]
     unlike = first_of_each(Row.shape, rows)
-    rows.sort(key=lambda row: unlike[row.shape()] is not row)
+    answers = first_of_each(lambda row: knowledge.answers.get(row, ())[:1], rows)
+    rows.sort(key=lambda row: (unlike[row.shape()] is not row, row not in answers.values()))
     other = (made for row in rows for made in [made_up(knowledge, row)] if made.calls or made.answer != PLAIN_ANSWER)
     found = [*recorded, *(made for _, made in zip(range(_KNOWN), other, strict=False))]
     different = by_tools(list(first_of_each(lambda trajectory: trajectory.row, by_tools(found)).values()))
@@ -565,12 +567,16 @@ def first_calls(
 
 
 def _with_other_values(one: Trajectory) -> Iterator[Trajectory]:
-    """The trajectory on the same row with other words and numbers: shared state shows only if two sessions differ."""
+    """The trajectory on the same row with other words and numbers: shared state shows only if two sessions differ.
+
+    And with other numbers alone, since a new name may be refused.
+    """
     names = next(iter(names_in(one)), frozenset())
     other = replace(renamed(one, new_names(names, Random(0))), row=one.row)
-    other = with_other_numbers(other) or other
-    if other.calls != one.calls:
-        yield other
+    others = (with_other_numbers(other) or other, with_other_numbers(one) or one)
+    yield from (
+        each for each in first_of_each(lambda each: repr(each.calls), others).values() if each.calls != one.calls
+    )
 
 
 def _forestalled(found: Sequence[Trajectory]) -> Iterator[Schedule]:

@@ -131,7 +131,8 @@ async def learn(gym: Gym, found: FoundCalls | None = None) -> Knowledge:
 
 async def _with_paid_answers(gym: Gym, knowledge: Knowledge) -> Knowledge:
     """Put what earns a reward first: an answer among a row's answers, a call after what else a session is known to do."""
-    paid = await paid_answers(gym, knowledge.sessions_in(_PATIENCE, at_most=_ASKED))
+    found = await paid_answers(gym, knowledge.sessions_in(_PATIENCE, at_most=_ASKED))
+    paid = found.by_row
     said = {row: one.answer for row, one in paid.items() if not one.calls}
     handed_in = {row: one for row, one in paid.items() if one.calls}
     first = {row: (said[row], *others) for row, others in knowledge.answers.items() if row in said}
@@ -142,6 +143,7 @@ async def _with_paid_answers(gym: Gym, knowledge: Knowledge) -> Knowledge:
         answers={**knowledge.answers, **first},
         known_trajectories=(*done, *bare, *knowledge.known_trajectories),
         paid=paid,
+        first_sessions=(*knowledge.first_sessions, *found.sessions),
     )
 
 

@@ -31,7 +31,6 @@ from gym_conformance.calibration.handed_in import (
 )
 from gym_conformance.calibration.rates import Rate
 from gym_conformance.calibration.reward_counts import SWAPPED
-from gym_conformance.calibration.row_fields import fields_of, may_be_the_same
 from gym_conformance.calibration.row_scores import (
     AnswerScore,
     Attempt,
@@ -44,6 +43,7 @@ from gym_conformance.calibration.row_scores import (
 from gym_conformance.contract.dataset_rows import Call, Rollout, Row, Source, prompt_of
 from gym_conformance.contract.endpoints import SEED_SESSION, VERIFY
 from gym_conformance.contract.policy_output import Item
+from gym_conformance.contract.row_fields import fields_of, may_be_the_same
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.oracle import OracleHangs, items_of
 from gym_conformance.session.exchange import Exchange, reply_of

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from string import ascii_uppercase
 from typing import Any, Final
 
 from gym_conformance.contract.gold_names import is_gold
@@ -109,6 +110,19 @@ def _joined(by: str) -> Callable[[Any], str | None]:
     return join
 
 
+def _tabled(by: str) -> Callable[[Any], str | None]:
+    def table(value: Any) -> str | None:
+        rows = [_listed(each) for each in value] if isinstance(value, list) and len(value) <= _PARTS else []
+        return "\n".join(by.join(map(str, each)) for each in rows if each) if rows and all(rows) else None
+
+    return table
+
+
+def _letter(value: Any) -> str | None:
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return ascii_uppercase[value] if is_number and 0 <= value < len(ascii_uppercase) else None
+
+
 def _plain(value: Any) -> str | None:
     if isinstance(value, bool):
         return str(value).lower()
@@ -147,6 +161,8 @@ RENDERINGS: Final[Mapping[str, Callable[[Any], str | None]]] = {
     "as it stands": _plain,
     "without its mark-up": _bare,
     **{name: _joined(by) for name, by in _JOINED.items()},
+    **{name: _tabled(by) for name, by in (("in rows", " "), ("in rows without spaces", ""))},
+    "as an option's letter": _letter,
     "as JSON": _as_json(),
     "as compact JSON": _as_json(separators=(",", ":")),
 }
@@ -235,7 +251,13 @@ def plain(text: str) -> str:
 
 
 def may_be_the_same(one: str, other: str) -> bool:
-    """Whether a fair verifier might equate two texts: same words in any order, one part of the other, close numbers."""
+    """Whether a fair verifier might equate two texts: same words in any order, one part of the other, close numbers.
+
+    Of tables, the order of the rows may not matter; that of what stands in a row does.
+    """
+    rows, others = _rows(one), _rows(other)
+    if rows and others:
+        return sorted(rows) == sorted(others)
     first, second = plain(one), plain(other)
     if sorted(first.split()) == sorted(second.split()) or _is_part(first, second) or _is_part(second, first):
         return True
@@ -243,6 +265,12 @@ def may_be_the_same(one: str, other: str) -> bool:
         x, y = float(first.replace(",", "")), float(second.replace(",", ""))
         return abs(x - y) <= _CLOSE * min(abs(x), abs(y))
     return False
+
+
+def _rows(text: str) -> list[list[str]]:
+    """The rows of a table in words; none if lines have one word, or different numbers of words."""
+    rows = [line.split() for line in text.strip().splitlines()]
+    return rows if len(rows) > 1 and len(rows[0]) > 1 and len({*map(len, rows)}) == 1 else []
 
 
 def _is_part(one: str, other: str) -> bool:
