@@ -1,13 +1,15 @@
-"""A home whose devices are called by names that nobody can make up, so that only another number tells who else turned one."""
+"""A home whose devices are called by names that nobody can make up, so that a known one is turned otherwise, or asked for less."""
 
+from collections.abc import Callable
 from copy import deepcopy
-from typing import Annotated
+from typing import Annotated, Literal
 
 import pytest
 from pydantic import Field
 
+from gym_conformance.findings import Verdict, worst
 from gym_mocks.resources import ResourcesServer
-from tests.twins.judging import judge, telling
+from tests.twins.judging import found_by, judge, telling
 from tests.twins.twin import said_by_users
 
 _DEVICES: dict[str, dict[str, object]] = {
@@ -51,3 +53,64 @@ def test_a_heater_of_all_sessions_is_told(*, shared: bool) -> None:
     assert telling(judge(server, data, checks={"isolation-interleaved"})) == (
         {"isolation-interleaved"} if shared else set()
     )
+
+
+def _lamps(habit: str) -> ResourcesServer:
+    def list_lamps(state: State) -> dict[str, list[dict[str, object]]]:
+        """All lamps."""
+        return {"lamps": [{"lamp": name} for name in state]}
+
+    def get_lamp(state: State, lamp: str) -> dict[str, object]:
+        """How one is."""
+        return {"lamp": lamp, **state[lamp]} if lamp in state else {"error": f"there is no lamp {lamp}"}
+
+    def set_lamp(
+        state: State,
+        lamp: str,
+        on: bool,
+        brightness: Annotated[int, Field(ge=1, le=100)] | None = None,
+        color: Literal["white", "red", "blue"] | None = None,
+    ) -> dict[str, object]:
+        """Switch a lamp."""
+        if lamp not in state:
+            return {"error": f"there is no lamp {lamp}"}
+        wanted = {
+            "always": color is None,
+            "where it is lit": on and color is None,
+            "or a brightness": color is None and brightness is None,
+        }
+        if wanted.get(habit):
+            return {"error": "color: required"}
+        state[lamp] |= {"on": on, "brightness": brightness, "color": color}
+        return {"lamp": lamp, **state[lamp]}
+
+    tools: list[Callable[..., object]] = [list_lamps, get_lamp, set_lamp]
+    server = ResourcesServer(
+        "lamps",
+        tools=tools,
+        verify=lambda: 0.0,
+        state=lambda: {f"lamp-{number}": {"brightness": 40, "color": "white"} for number in (41, 57, 83)},
+    )
+    del server.handlers["GET", "/openapi.json"]
+    return server
+
+
+@pytest.mark.parametrize(
+    ("habit", "verdict"),
+    [
+        ("never", Verdict.PASS),
+        ("always", Verdict.FAIL),
+        ("where it is lit", Verdict.PASS),
+        ("or a brightness", Verdict.PASS),
+    ],
+)
+def test_a_color_that_each_call_needs_is_told_though_the_lamp_is_looked_up_first(habit: str, verdict: Verdict) -> None:
+    server = _lamps(habit)
+    declared = deepcopy(server.declarations)
+    for parameter in declared[-1]["parameters"]["properties"].values():  # in place of "or null"
+        parameter |= parameter.pop("anyOf", [{}])[0]
+        parameter.pop("default", None)
+    data = said_by_users(("Red light, please.", "I cannot see a thing."), declared)
+    found = found_by("drift-argument-refused", server, data)
+    assert worst(found) is verdict, [finding.actual for finding in found]
+    assert any("color" in finding.actual for finding in found) is (verdict is Verdict.FAIL)

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
@@ -15,6 +15,7 @@ from gym_conformance.probes.refused_call import FIXES, ROWS, RefusedCall
 from gym_conformance.session.exchange import Reply
 from gym_conformance.session.likeness import Answer, alike
 from gym_conformance.session.refusals import says_no, says_yes
+from gym_conformance.trajectories.trajectory import is_linked
 from gym_schemas import Acceptance, Schema, boundary_values, scalars, whole
 
 _WORD: Final = re.compile(r"\w+")
@@ -29,6 +30,9 @@ _CLAUSE: Final = re.compile(r"[;,.!?\n]+")
 
 #: Words of a refusal that may be an argument's name, and how often what comes of giving it is tried.
 _ASKED, _TIMES = 6, 2
+
+#: Known calls that take the smallest one's place.
+_KNOWN = 4
 
 
 async def lacks_unoffered(place: Place, acceptance: Acceptance, nodes: Mapping[str, Schema]) -> RefusedCall | None:
@@ -86,29 +90,60 @@ async def lacks_optional(places: Sequence[Place], nodes: Mapping[str, Schema]) -
     """The smallest call, the first, if an argument that it may leave out is asked for, and it is taken where that is given.
 
     Whatever else is given, in whatever place, the same must be said, or one state alone may need it, or one of several.
+    Where the smallest call is refused for something else first, such as an id that is not found, a known call that gives
+    the argument takes its place, without it, and keeps its texts.
     """
     smallest, *known = places
     call, refusal = await smallest.ask(smallest.base)
     said = set(_WORD.findall(refusal.text)) if says_no(refusal, call) else set[str]()
+    elsewhere = [replace(smallest, row=row) for row in smallest.gym.rows[:ROWS] if smallest.tool in map(str, row.tools)]
     for name in nodes.keys() & said - smallest.base.keys():
-        without = [
-            replace(smallest, base={**smallest.base, other: value})
-            for other, node in nodes.items()
-            if other != name
-            for value in islice(map(whole, boundary_values(node)), FIXES)
-        ]
-        without += [replace(each, base={key: each.base[key] for key in each.base if key != name}) for each in known]
-        without += [
-            replace(smallest, row=row) for row in smallest.gym.rows[:ROWS] if smallest.tool in map(str, row.tools)
-        ]
+        others = _with_each_other(smallest, nodes.keys() - {name}, nodes)
+        without = [*others, *(_without(each, name) for each in known), *elsewhere]
         values = islice(map(whole, boundary_values(nodes[name])), FIXES)
-        given_it = [replace(smallest, base={**smallest.base, name: value}) for value in values]
-        for each in (*given_it, *(each for each in known if name in each.base)):
-            sent, given = await each.ask(each.base)
-            if says_yes(given, sent):
-                if any([(await each.ask(each.base))[1].text != refusal.text for each in without]):
-                    break
-                return RefusedCall(name, call, refusal, f"{short(sent)} is accepted: status {given.status}", (given,))
+        given = [replace(smallest, base={**smallest.base, name: value}) for value in values]
+        given += [each for each in known if name in each.base]
+        if found := await _needs(name, call, refusal, given, without):
+            return found
+    for each in known[:_KNOWN]:
+        for name in each.base.keys() - smallest.base.keys():
+            bare = _without(each, name)
+            call, refusal = await bare.ask(bare.base)
+            if says_no(refusal, call) and name in _WORD.findall(refusal.text):
+                free = [other for other in nodes if not _is_named(bare.base.get(other), nodes[other])]
+                others = _with_each_other(bare, (other for other in free if other != name), nodes)
+                without = [*others, *(_without(one, name) for one in known)]
+                if found := await _needs(name, call, refusal, [each], without):
+                    return found
+    return None
+
+
+def _without(place: Place, name: str) -> Place:
+    return replace(place, base={key: value for key, value in place.base.items() if key != name})
+
+
+def _with_each_other(place: Place, others: Iterable[str], nodes: Mapping[str, Schema]) -> list[Place]:
+    """The call with each of these arguments at the bounds of what it may be, or with its first members."""
+    values = ((other, value) for other in others for value in islice(map(whole, boundary_values(nodes[other])), FIXES))
+    return [replace(place, base={**place.base, other: value}) for other, value in values]
+
+
+def _is_named(value: Any, node: Schema) -> bool:
+    """Whether a text, or what a reply returned, may be an id, in place of which another one is not found."""
+    chosen = isinstance(node, Mapping) and bool(node.keys() & {"enum", "const"})
+    return not chosen and (isinstance(value, str) or is_linked(value))
+
+
+async def _needs(
+    name: str, call: Any, refusal: Reply, given: Sequence[Place], without: Sequence[Place]
+) -> RefusedCall | None:
+    """The call, if it is taken where the argument is given, and refused in the same words wherever it is not."""
+    for each in given:
+        sent, reply = await each.ask(each.base)
+        if says_yes(reply, sent):
+            if any([(await one.ask(one.base))[1].text != refusal.text for one in without]):
+                return None
+            return RefusedCall(name, call, refusal, f"{short(sent)} is accepted: status {reply.status}", (reply,))
     return None
 
 
