@@ -9,7 +9,7 @@ from typing import Any
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import Score, TaskRow
 from gym_mocks.wire import HttpReply, HttpRequest
-from tests.twins.twin import Json, Twin, twin
+from tests.twins.twin import Json, Twin, twin, unrecorded
 
 
 class ScoresOnTheLoop(ReferenceServer):
@@ -55,5 +55,6 @@ TWINS: tuple[Twin, ...] = (
     twin("scores on the event loop", "resources-loop-free", ScoresOnTheLoop),
     twin("works out powers on the event loop", "resources-loop-free", WorksOutPowers),
     twin("moves on the event loop", "resources-loop-free", MovesOnTheLoop),
+    twin("moves on the event loop, and nothing is recorded", "resources-loop-free", MovesOnTheLoop, data=unrecorded()),
     twin("searches all sessions", "resources-latency", SearchesAllSessions),
 )

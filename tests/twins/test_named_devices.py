@@ -108,7 +108,7 @@ def test_a_color_that_each_call_needs_is_told_though_the_lamp_is_looked_up_first
     server = _lamps(habit)
     declared = deepcopy(server.declarations)
     for parameter in declared[-1]["parameters"]["properties"].values():  # in place of "or null"
-        parameter |= parameter.pop("anyOf", [{}])[0]
+        parameter.update(parameter.pop("anyOf", [{}])[0])
         parameter.pop("default", None)
     data = said_by_users(("Red light, please.", "I cannot see a thing."), declared)
     found = found_by("drift-argument-refused", server, data)

@@ -7,14 +7,13 @@ that ran on the event loop.
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from statistics import median
 from typing import Any
 
-from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.endpoints import LIVENESS, VERIFY
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import (
@@ -32,12 +31,13 @@ from gym_conformance.session.process import census
 from gym_conformance.session.server_fault import ServerFault
 from gym_conformance.session.typed_sessions import TypedContract
 from gym_conformance.session.unserved import NO_SUCH_TOOL
-from gym_conformance.trajectories.execute import run
-from gym_conformance.trajectories.first import first_calls
+from gym_conformance.trajectories.execute import TrajectoryRun, run
+from gym_conformance.trajectories.first import first_calls, known
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, NotExamined, Untestable, Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE, TYPED
+from gym_conformance.trials.property import knowledge_of
 from gym_conformance.trials.trial import Trial
 
 #: A light request that waits this long, and this many times its idle latency, was held up.
@@ -45,6 +45,9 @@ _HELD_UP_SECONDS, _HELD_UP_TIMES = 0.5, 20
 
 #: One that waits this long shows that some requests that come together may hold it up.
 _SLOWED_SECONDS = 0.05
+
+#: Calls of a known trajectory among which a tool's first one is looked for.
+_BEFORE = 12
 
 #: Sessions for each of the readings, of which the first only warms up; fewer would not tell growth from noise.
 _SESSIONS, _READINGS, _FEWEST = 60, 6, 20
@@ -75,11 +78,11 @@ async def _latency(trial: Trial) -> float:
     needs=[RESOURCES_SERVER, SCORE],
 )
 async def resources_loop_free(trial: Trial, _: object) -> None:
-    """Verifies the longest recorded output, a very long text and huge powers of ten, makes recorded calls, and requests `/` meanwhile.
+    """Verifies the longest recorded output, a very long text and huge powers of ten, calls each tool, and requests `/` meanwhile.
 
     A light request counts as blocked if it waits for both half a second and 20 times its idle latency, and does so
-    again when the same is repeated. For each tool the first recorded call is made; if it delays a light request by 50
-    ms, it is made in as many concurrent sessions as should take a second together.
+    again when the same is repeated. For each tool the first known call is made, recorded if there is any; if it delays a
+    light request by 50 ms, it is made in as many concurrent sessions as should take a second together.
 
     Our inference: rollout collection has hundreds of sessions open on one server (nemo_gym/rollout_collection.py).
     """
@@ -97,27 +100,26 @@ async def resources_loop_free(trial: Trial, _: object) -> None:
         if not hung_before:
             raise
         raise Untestable("a verify that ends: it hung before in this run; see verify-degenerate") from fault
-    for row, calls in trial.gym.recorded_calls[:1] if trial.gym.kind is not ServerKind.SINGLE_TURN else ():
-        for _, at in first_calls([Trajectory(row, calls)], lambda _: True):
-            what = f"a call of {calls[at].name}"
-            waited = await _expect_free(trial, idle, partial(_calls_last, trial, row, calls[: at + 1]), what)
-            if waited > max(_SLOWED_SECONDS, _HELD_UP_TIMES * idle):
-                sessions = math.ceil(2 * _HELD_UP_SECONDS / waited)
-                together = partial(_calls_last, trial, row, calls[: at + 1], sessions)
-                await _expect_free(trial, idle, together, f"{what} in each of {sessions} sessions")
+    called = known(await knowledge_of(trial)) if trial.gym.kind is not ServerKind.SINGLE_TURN else ()
+    for one, at in first_calls(called, lambda _: True, _BEFORE):
+        what, calling = f"a call of {one.calls[at].name}", replace(one, calls=one.calls[: at + 1])
+        waited = await _expect_free(trial, idle, partial(_calls_last, trial, calling), what)
+        if waited > max(_SLOWED_SECONDS, _HELD_UP_TIMES * idle):
+            sessions = math.ceil(2 * _HELD_UP_SECONDS / waited)
+            together = partial(_calls_last, trial, calling, sessions)
+            await _expect_free(trial, idle, together, f"{what} in each of {sessions} sessions")
 
 
 async def _verifies(trial: Trial, output: dict[str, Any]) -> list[_Work]:
     return [(await trial.open()).verify(output)]
 
 
-async def _calls_last(trial: Trial, row: Row, calls: Sequence[Call], sessions: int = 1) -> list[_Work]:
-    """The last of these calls in so many sessions that have made the others; it is not sent yet."""
-    opened = [await trial.open(row) for _ in range(sessions)]
-    for session in opened:
-        for call in calls[:-1]:
-            await session.call(call)
-    return [session.call(calls[-1]) for session in opened]
+async def _calls_last(trial: Trial, calling: Trajectory, sessions: int = 1) -> list[_Work]:
+    """Its last call in so many sessions that have made the others; it is not sent yet."""
+    runs = [TrajectoryRun(trial.gym, trial.channel, calling) for _ in range(sessions)]
+    for each in runs:
+        await each.step(len(calling.calls))  # the seed, and all but the last call
+    return [each.step() for each in runs]
 
 
 def _huge_powers(trial: Trial) -> Iterable[tuple[str, str]]:
