@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from gym_conformance.contract.dataset_rows import Call, Row, Source
-from gym_conformance.trajectories.damage import damaged
+from gym_conformance.trajectories.damage import damaged, made_odd
 from gym_conformance.trajectories.trajectory import Trajectory
 
 ROW = Row(
@@ -28,3 +28,14 @@ def test_a_command_is_cut_off_after_its_first_word() -> None:
 
 def test_there_are_always_some() -> None:
     assert damaged(Trajectory(Row({"responses_create_params": {"input": []}}, ROW.source), ()))
+
+
+def test_a_day_is_made_one_that_does_not_exist() -> None:
+    odd = made_odd("It is due on 2024-03-06.")
+    assert odd[:3] == ["It is due on 0-0-0.", "It is due on 9999-99-99.", "It is due on 0000-00-00."]
+    assert made_odd("It is 7.")[0] == "It is 0."
+
+
+def test_a_letter_becomes_that_of_no_option() -> None:
+    assert {"The answer is (J)", "The answer is (Z)"} <= {*made_odd("The answer is (B)")}
+    assert not any("(J)" in one for one in made_odd("The answer is (5)"))

@@ -43,10 +43,10 @@ async def verify_unfinished(trial: Trial, _: object) -> None:
     """Verifies answers to rows, cut off after each of their last words and punctuation marks, and a few texts that any parser takes for incomplete.
 
     The cut answers are also tried with the ending of the whole one, such as a code fence or a bracket, and whole ones
-    with `²` or with 3,000 brackets within each other in place of the last word, with zeros for all numbers, and with
-    null, an empty list or a value of another type in their JSON object. Where the row asks for Python, a few programs are
-    tried that exit, fail, or print bytes that are no UTF-8. A few texts are long and never close what they open; these
-    must be answered in time.
+    with `²` or with 3,000 brackets within each other in place of the last word, with the letter of no option, with zeros
+    for all numbers, with a day that does not exist, and with null, an empty list or a value of another type in their JSON
+    object. Where the row asks for Python, a few programs are tried that exit, fail, or print bytes that are no UTF-8. A
+    few texts are long and never close what they open; these must be answered in time.
 
     The answers are recorded ones, or what the rows say about theirs. Each must be scored with 200 and a finite number,
     as the whole answer is. If a slow server leaves no time for some of them, the note says how many.

@@ -6,6 +6,7 @@ A tool that parses a text has an error path for those that do not parse, and tha
 import json
 import re
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from typing import Any, Final
 
@@ -45,6 +46,12 @@ _OTHERS: Final[tuple[Any, ...]] = (None, [], "many", 7)
 _PLACES, _MANY = 12, 1_000
 
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
+
+#: Letters beyond those of most options.
+_NO_OPTIONS: Final = ("J", "Z")
+
+#: Numbers that are joined, as those of a day, a time or a version are.
+_JOINED: Final = re.compile(r"\d+(?:[-/:.]\d+)+", re.ASCII)
 _LETTERS: Final = re.compile(r"[A-Za-z]+|\d+")
 
 
@@ -79,10 +86,20 @@ def cut_within(text: str) -> list[str]:
 
 
 def made_odd(text: str) -> list[str]:
-    """The text with zero in place of each number, by which nothing can be divided, and with something odd in place of its last number or word."""
+    """The text with zero in place of each number, by which nothing can be divided, and with something odd in place of its last number or word.
+
+    Where numbers are joined, as those of a day are, also with each of their digits a 9 or a 0: there is no such day. A last
+    letter, as of an option, becomes one of which there may be no option.
+    """
     last, zeros = _LAST_WORD.search(text), _NUMBER.sub("0", text)
-    odd = [text[: last.start()] + odd + text[last.end() :] for odd in _ODD] if last else []
-    return [*([zeros] if zeros != text else []), *odd]
+    none = [_JOINED.sub(partial(_in_digits, digit), text) for digit in "90"]
+    in_place = (*_ODD, *(_NO_OPTIONS if last and len(last[0]) == 1 and last[0].isalpha() else ()))
+    odd = [text[: last.start()] + one + text[last.end() :] for one in in_place] if last else []
+    return [one for one in dict.fromkeys((zeros, *none, *odd)) if one != text]
+
+
+def _in_digits(digit: str, found: re.Match[str]) -> str:
+    return re.sub(r"\d", digit, found[0])
 
 
 def with_other_types(text: str) -> list[str]:
