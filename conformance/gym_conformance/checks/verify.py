@@ -14,7 +14,6 @@ from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.policy_output import (
     DO_NOTHING,
-    EMPTY_OUTPUT,
     EMPTY_TEXT,
     LONG_NUMBER,
     LONG_TEXT,
@@ -49,9 +48,8 @@ from gym_schemas import scalars
 _UNLIKE: Final = 2
 _SHORT: Final = 400
 
-#: The outputs without text, and rows in which they are verified.
-_WITHOUT_TEXT: Final = (EMPTY_OUTPUT, EMPTY_TEXT)
-_SILENT: Final = 16
+#: Rows in which an empty text is verified: whatever takes it apart may do so in some rows alone.
+_SILENT: Final = 12
 
 #: Deadlines in which a server comes to the end of what took it too long.
 _CATCHING_UP: Final = 4
@@ -113,7 +111,7 @@ def _refused_by_type(reply: Reply) -> bool:
 
 
 def _degenerate_outputs(trial: Trial) -> tuple[Degenerate, ...]:
-    """The degenerate outputs; those that are short on the rows least like the first, too, and those without text on all.
+    """The degenerate outputs; those that are short on the rows least like the first, too, and an empty text on more.
 
     Rows may be scored in ways of their own.
     """
@@ -123,7 +121,7 @@ def _degenerate_outputs(trial: Trial) -> tuple[Degenerate, ...]:
     first = _fields(trial.gym.row)
     others = sorted((fields for fields in kinds if fields != first), key=lambda fields: len(fields & first))[:_UNLIKE]
     unlike = [kinds[fields] for fields in others]
-    silent = [each for each in short if each.name in _WITHOUT_TEXT]
+    silent = [each for each in short if each.name == EMPTY_TEXT]
     further = [(row, silent) for row in trial.gym.rows[1:_SILENT] if row not in unlike]
     tried = (*((row, short) for row in unlike), *further)
     return (*outputs, *(replace(each, name=f"{each}, on {row}", row=row) for row, several in tried for each in several))
@@ -145,10 +143,10 @@ def _fields(row: Row) -> frozenset[Any]:
 async def verify_degenerate(trial: Trial, output: Degenerate) -> None:
     """Verifies the first row with odd outputs: empty, cut off, reasoning only, malformed calls, NUL, very long and more.
 
-    The short ones are also verified in the two rows that differ most from it, an empty output and an empty message in
-    further rows, and recorded answers in their own rows, with their numbers replaced by numbers of 5,000 digits. Each
-    output must be scored with 200, and with a finite number if a message that does nothing is. If NeMo Gym's own types
-    cannot read an output, a 422 passes here, and verify-framework-types reports it.
+    The short ones are also verified in the two rows that differ most from it, an empty text in ten further rows, and
+    recorded answers in their own rows, with their numbers replaced by numbers of 5,000 digits. Each output must be scored
+    with 200, and with a finite number if a message that does nothing is. If NeMo Gym's own types cannot read an output, a
+    422 passes here, and verify-framework-types reports it.
 
     Source: the output types in nemo_gym/openai_utils.py (0.4.0) admit them, and `SimpleAgent.run` raises on any error.
     """

@@ -147,7 +147,6 @@ LONG_TEXT: Final = "very long text"
 
 #: Policies that fall into a loop write such numbers. Python parses no number of more than 4,300 digits, and no JSON
 #: nested this deep.
-EMPTY_OUTPUT: Final = "empty output"
 EMPTY_TEXT: Final = "message with empty text"
 LONG_NUMBER: Final = "number of 5,000 digits"
 OPEN_BRACKETS: Final = "brackets that are never closed"
@@ -191,7 +190,7 @@ def answered_in_every_form(number: str) -> str:
 def degenerate_outputs(tool: str) -> tuple[Degenerate, ...]:
     """The degenerate outputs, with calls of `tool` where they contain any."""
     return (
-        Degenerate(EMPTY_OUTPUT, ()),
+        Degenerate("empty output", ()),
         Degenerate("reasoning only", (reasoning("Let me think."),)),
         Degenerate("message without content", (message(),)),
         Degenerate(EMPTY_TEXT, (message(""),)),
@@ -263,7 +262,6 @@ ODD_PROGRAMS: Final = tuple(
         'import sys\nsys.stdout.buffer.write(b"\\xff\\xfe\\x00")',  # is no UTF-8
         'import sys\nsys.stderr.buffer.write(b"\\xff\\xfe\\x00")\nsys.exit(1)',
         "raise SystemExit(0)",
-        "raise KeyboardInterrupt",
         "def f():\n    return f()\n\nf()",
         "print(1 / 0)",
         'print("\\ud800")',

@@ -31,9 +31,6 @@ _CLAUSE: Final = re.compile(r"[;,.!?\n]+")
 #: Words of a refusal that may be an argument's name, and how often what comes of giving it is tried.
 _ASKED, _TIMES = 6, 2
 
-#: Known calls that take the smallest one's place.
-_KNOWN = 4
-
 
 async def lacks_unoffered(place: Place, acceptance: Acceptance, nodes: Mapping[str, Schema]) -> RefusedCall | None:
     """The call, if it is refused as lacking an argument that the schema does not offer, and no longer where that is given.
@@ -105,16 +102,15 @@ async def lacks_optional(places: Sequence[Place], nodes: Mapping[str, Schema]) -
         given += [each for each in known if name in each.base]
         if found := await _needs(name, call, refusal, given, without):
             return found
-    for each in known[:_KNOWN]:
-        for name in each.base.keys() - smallest.base.keys():
-            bare = _without(each, name)
-            call, refusal = await bare.ask(bare.base)
-            if says_no(refusal, call) and name in _WORD.findall(refusal.text):
-                free = [other for other in nodes if not _is_named(bare.base.get(other), nodes[other])]
-                others = _with_each_other(bare, (other for other in free if other != name), nodes)
-                without = [*others, *(_without(one, name) for one in known)]
-                if found := await _needs(name, call, refusal, [each], without):
-                    return found
+    giving = {name: one for one in reversed(known) for name in one.base.keys() - smallest.base.keys()}
+    for name, each in giving.items():
+        bare = _without(each, name)
+        call, refusal = await bare.ask(bare.base)
+        if says_no(refusal, call) and name in _WORD.findall(refusal.text):
+            free = [other for other in nodes if other != name and not _is_named(bare.base.get(other), nodes[other])]
+            without = [*_with_each_other(bare, free, nodes), *(_without(one, name) for one in known)]
+            if found := await _needs(name, call, refusal, [each], without):
+                return found
     return None
 
 

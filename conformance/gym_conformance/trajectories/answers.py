@@ -45,6 +45,9 @@ _Form = Callable[[Row, Any], Trajectory]
 #: How many fields are tried; those named like an answer come first. And further rows.
 _FIELDS, _UNLIKE = 8, 3
 
+#: Answers to the first row that are tried on further ones, those that earned the most.
+_BEST = 8
+
 
 @dataclass(frozen=True)
 class PaidAnswers:
@@ -88,7 +91,7 @@ async def paid_answers(gym: Gym, tries: int) -> PaidAnswers:
         earned = await beside(
             [partial(_reward, gym, form(first, values[first][name])) for name, form in asked], at_once
         )
-        for (name, form), reward in sorted(zip(asked, earned, strict=True), key=lambda one: -one[1]):
+        for (name, form), reward in sorted(zip(asked, earned, strict=True), key=lambda one: -one[1])[:_BEST]:
             others = [form(row, values[row][name]) for row in unlike[name]]
             if reward > floor and (sessions := await _first_sessions(gym, others)):
                 by_row = {row: form(row, each[name]) for row, each in values.items() if name in each}
