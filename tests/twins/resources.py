@@ -47,7 +47,7 @@ class SearchesAllSessions(ReferenceServer):
     """A seed looks through all sessions, which takes a while once there are many."""
 
     async def seed(self, session_id: str, row: Json) -> Json:
-        await asyncio.sleep(2.5 if len(self.sessions) > 119 else 0.0)
+        await asyncio.sleep(4.0 if len(self.sessions) > 119 else 0.0)
         return await super().seed(session_id, row)
 
 
@@ -56,5 +56,5 @@ TWINS: tuple[Twin, ...] = (
     twin("works out powers on the event loop", "resources-loop-free", WorksOutPowers),
     twin("moves on the event loop", "resources-loop-free", MovesOnTheLoop),
     twin("moves on the event loop, and nothing is recorded", "resources-loop-free", MovesOnTheLoop, data=unrecorded()),
-    twin("searches all sessions", "resources-latency", SearchesAllSessions),
+    twin("searches all sessions", "resources-latency", SearchesAllSessions, timeout=9.0),
 )
