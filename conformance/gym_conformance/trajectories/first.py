@@ -121,8 +121,9 @@ def known(knowledge: Knowledge) -> list[Trajectory]:
     recorded = list(knowledge.known_trajectories)
     rows = [row for row in knowledge.rows if row not in {trajectory.row for trajectory in recorded}]
     unlike = first_of_each(Row.shape, rows)
-    answers = first_of_each(lambda row: knowledge.answers.get(row, ())[:1], rows)
-    rows.sort(key=lambda row: (unlike[row.shape()] is not row, answers[knowledge.answers.get(row, ())[:1]] is not row))
+    answer = {row: knowledge.answers.get(row, ())[:1] for row in rows}
+    first = first_of_each(answer.__getitem__, rows)
+    rows.sort(key=lambda row: (unlike[row.shape()] is not row, first[answer[row]] is not row))
     other = (made for row in rows for made in [made_up(knowledge, row)] if made.calls or made.answer != PLAIN_ANSWER)
     found = [*recorded, *(made for _, made in zip(range(_KNOWN), other, strict=False))]
     different = by_tools(list(first_of_each(lambda trajectory: trajectory.row, by_tools(found)).values()))
