@@ -9,19 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gym_conformance.contract.dataset_rows import Call, Row, Source
+from gym_conformance.trajectories.bounds import with_bounds
+from gym_conformance.trajectories.disturbed import known_disturbed, with_each_tool_invalid
 from gym_conformance.trajectories.execute import FEW
-from gym_conformance.trajectories.first import (
-    around,
-    at_once,
-    known,
-    known_disturbed,
-    known_in_part,
-    side_by_side,
-    with_bounds,
-    with_each_tool_invalid,
-)
+from gym_conformance.trajectories.first import around, at_once, known_in_part, side_by_side
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import Knowledge, disturbed, is_read
+from gym_conformance.trajectories.known import known
 from gym_conformance.trajectories.outcome import StepOutcome
 from gym_conformance.trajectories.reading_back import ReadBack, reading_back
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Reference, Trajectory, asks_another, is_reference

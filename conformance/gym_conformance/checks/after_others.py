@@ -16,8 +16,8 @@ from gym_conformance.grouping import first_of_each
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.before_and_after import by_design, reads_on
 from gym_conformance.trajectories.execute import run, run_each
-from gym_conformance.trajectories.first import known
 from gym_conformance.trajectories.generate import Knowledge, is_reading, writes_in
+from gym_conformance.trajectories.known import known
 from gym_conformance.trajectories.other_values import (
     has_number,
     with_more_zeros,

@@ -9,8 +9,8 @@ from itertools import islice, permutations
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.execute import TrajectoryRun, run
-from gym_conformance.trajectories.first import bare_reads
 from gym_conformance.trajectories.generate import Knowledge
+from gym_conformance.trajectories.made_up import bare_reads
 from gym_conformance.trajectories.outcome import Outcome, Place
 from gym_conformance.trajectories.renaming import names_in, new_names, renamed
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, resolve

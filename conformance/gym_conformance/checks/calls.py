@@ -25,9 +25,11 @@ from gym_conformance.session.exchange import Exchange, Reply, reply_of
 from gym_conformance.session.likeness import Answer, alike
 from gym_conformance.session.refusals import is_in_own_words, places, says_no
 from gym_conformance.session.server_fault import Fault, ServerFault
+from gym_conformance.trajectories.bounds import with_bounds
+from gym_conformance.trajectories.disturbed import known_disturbed, with_each_tool_invalid
 from gym_conformance.trajectories.execute import TrajectoryRun, run, run_each
-from gym_conformance.trajectories.first import known, known_disturbed, with_bounds, with_each_tool_invalid
 from gym_conformance.trajectories.generate import disturbed, trajectories
+from gym_conformance.trajectories.known import known
 from gym_conformance.trajectories.outcome import Difference, Outcome, StepOutcome, differences, varying
 from gym_conformance.trajectories.trajectory import STRANGE, Schedule, Trajectory, has_surrogates, without_surrogates
 from gym_conformance.trials.check import check

@@ -6,8 +6,9 @@ from typing import Final
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Exchange, Request
 from gym_conformance.session.server_fault import Fault, ServerFault
+from gym_conformance.trajectories.disturbed import known_disturbed
 from gym_conformance.trajectories.execute import run
-from gym_conformance.trajectories.first import known, known_disturbed
+from gym_conformance.trajectories.known import known
 from gym_conformance.trajectories.outcome import Outcome
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trials.check import check

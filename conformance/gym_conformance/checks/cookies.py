@@ -23,8 +23,8 @@ from gym_conformance.session.contracts import CookieHabit, post
 from gym_conformance.session.exchange import Exchange, Reply, Request, reply_of
 from gym_conformance.session.unserved import NO_SUCH_TOOL
 from gym_conformance.trajectories.execute import TrajectoryRun, beside, run
-from gym_conformance.trajectories.first import by_tools
 from gym_conformance.trajectories.followed import followed
+from gym_conformance.trajectories.known import by_tools
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trials.chance import beyond_chance

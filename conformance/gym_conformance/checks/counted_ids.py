@@ -15,8 +15,8 @@ from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.execute import TrajectoryRun
-from gym_conformance.trajectories.first import first_calls, known
 from gym_conformance.trajectories.generate import Knowledge
+from gym_conformance.trajectories.known import first_calls, known
 from gym_conformance.trajectories.outcome import StepOutcome
 from gym_conformance.trajectories.trajectory import Trajectory, is_linked, resolve
 from gym_conformance.trials.ending import Violation

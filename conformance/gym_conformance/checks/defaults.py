@@ -12,7 +12,7 @@ from gym_conformance.contract.statuses import is_success
 from gym_conformance.printable import counted
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.execute import beside, run, run_each
-from gym_conformance.trajectories.first import known
+from gym_conformance.trajectories.known import known
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, values_at
 from gym_conformance.trajectories.trajectory import Trajectory, is_reference, resolve
 from gym_conformance.trials.chance import beyond_chance

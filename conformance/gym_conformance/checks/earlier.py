@@ -35,9 +35,9 @@ from gym_conformance.trajectories.before_and_after import (
     reads_on,
 )
 from gym_conformance.trajectories.execute import FEW, beside
-from gym_conformance.trajectories.first import calling_more, known
 from gym_conformance.trajectories.free_names import free_names
 from gym_conformance.trajectories.generate import Knowledge
+from gym_conformance.trajectories.known import calling_more, known
 from gym_conformance.trajectories.outcome import varying
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
 from gym_conformance.trials.chance import rules_out_chance

@@ -17,8 +17,8 @@ from gym_conformance.grouping import grouped, round_robin
 from gym_conformance.printable import counted
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.refusals import may_tell_of_refusal, names_error
+from gym_conformance.trajectories.disturbed import known_disturbed
 from gym_conformance.trajectories.execute import TrajectoryRun, beside, run, run_each
-from gym_conformance.trajectories.first import known_disturbed
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, StepOutcome, differences, values_at
 from gym_conformance.trajectories.renaming import arguments_of
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, is_reference, resolve

@@ -17,10 +17,12 @@ from gym_conformance.findings import Cause
 from gym_conformance.grouping import first_of_each, grouped
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit
+from gym_conformance.trajectories.disturbed import known_disturbed
 from gym_conformance.trajectories.execute import TrajectoryRun, run, run_each
-from gym_conformance.trajectories.first import bare_reads, known, known_disturbed
 from gym_conformance.trajectories.generate import is_reading
+from gym_conformance.trajectories.known import known
 from gym_conformance.trajectories.listed_refusals import beside_lists
+from gym_conformance.trajectories.made_up import bare_reads
 from gym_conformance.trajectories.outcome import (
     Difference,
     Outcome,

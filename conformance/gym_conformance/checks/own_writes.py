@@ -12,8 +12,9 @@ from gym_conformance.checks.remembered_reads import ROUNDS, AroundWrite, expect_
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.grouping import first_of_each
 from gym_conformance.trajectories.execute import beside
-from gym_conformance.trajectories.first import bare_reads, known
 from gym_conformance.trajectories.generate import Knowledge
+from gym_conformance.trajectories.known import known
+from gym_conformance.trajectories.made_up import bare_reads
 from gym_conformance.trajectories.other_values import with_another_text, with_other_numbers
 from gym_conformance.trajectories.renaming import names_in, new_names, renamed
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory

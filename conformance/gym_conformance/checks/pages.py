@@ -12,7 +12,7 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import Session
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.execute import TrajectoryRun
-from gym_conformance.trajectories.first import known
+from gym_conformance.trajectories.known import known
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trials.chance import beyond_chance
 from gym_conformance.trials.check import check

@@ -15,8 +15,9 @@ from gym_conformance.grouping import first_of_each
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.before_and_after import lasting
 from gym_conformance.trajectories.execute import FEW, TrajectoryRun, beside
-from gym_conformance.trajectories.first import bare_reads, known
 from gym_conformance.trajectories.generate import Knowledge, is_reading, writes_in
+from gym_conformance.trajectories.known import known
+from gym_conformance.trajectories.made_up import bare_reads
 from gym_conformance.trajectories.outcome import Difference, Outcome, varying
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, resolve
 from gym_conformance.trials.chance import waiting_beyond_chance

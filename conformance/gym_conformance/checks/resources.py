@@ -32,7 +32,7 @@ from gym_conformance.session.server_fault import ServerFault
 from gym_conformance.session.typed_sessions import TypedContract
 from gym_conformance.session.unserved import NO_SUCH_TOOL
 from gym_conformance.trajectories.execute import TrajectoryRun, run
-from gym_conformance.trajectories.first import first_calls, known
+from gym_conformance.trajectories.known import first_calls, known
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, NotExamined, Untestable, Violation

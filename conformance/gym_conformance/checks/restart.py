@@ -19,7 +19,7 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.trajectories.before_and_after import RUNS, lasting, run_times
 from gym_conformance.trajectories.execute import TrajectoryRun, beside
-from gym_conformance.trajectories.first import known
+from gym_conformance.trajectories.known import known
 from gym_conformance.trajectories.outcome import Difference, Outcome
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trials.check import check

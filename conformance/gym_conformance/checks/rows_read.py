@@ -17,8 +17,8 @@ from gym_conformance.session.refusals import says_no
 from gym_conformance.trajectories.before_and_after import is_by_design, reads_on, writing
 from gym_conformance.trajectories.drawn import minted
 from gym_conformance.trajectories.execute import run, run_each
-from gym_conformance.trajectories.first import made_up
 from gym_conformance.trajectories.generate import is_reading, named_values
+from gym_conformance.trajectories.made_up import made_up
 from gym_conformance.trajectories.names_of_ids import ends_in_id
 from gym_conformance.trajectories.outcome import Outcome, Place, compared, differences, values_at, volatile
 from gym_conformance.trajectories.renaming import own

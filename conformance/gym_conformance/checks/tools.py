@@ -22,7 +22,7 @@ from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.session.unserved import NO_SUCH_TOOL, is_served
 from gym_conformance.trajectories.execute import run
-from gym_conformance.trajectories.first import known
+from gym_conformance.trajectories.known import known
 from gym_conformance.trajectories.other_values import with_letters_beyond_ascii
 from gym_conformance.trajectories.outcome import Outcome
 from gym_conformance.trajectories.trajectory import STRANGE, Trajectory

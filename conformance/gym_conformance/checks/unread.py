@@ -15,8 +15,9 @@ from gym_conformance.printable import counted
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.refusals import refuses
 from gym_conformance.trajectories.execute import beside, run
-from gym_conformance.trajectories.first import bare_reads, known, reading_again
 from gym_conformance.trajectories.generate import Knowledge
+from gym_conformance.trajectories.known import known, reading_again
+from gym_conformance.trajectories.made_up import bare_reads
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences
 from gym_conformance.trajectories.trajectory import Trajectory, is_reference, resolve
 from gym_conformance.trials.check import check

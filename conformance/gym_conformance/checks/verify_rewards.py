@@ -22,9 +22,9 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Exchange, Reply, reply_of
 from gym_conformance.session.server_fault import NotSent, ServerFault
 from gym_conformance.trajectories.execute import TrajectoryRun, beside, run
-from gym_conformance.trajectories.first import known
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import is_reading
+from gym_conformance.trajectories.known import known
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Untestable, Violation

@@ -12,7 +12,7 @@ from gym_conformance.probes.call_places import Place, recorded_places
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.likeness import Answer, alike
 from gym_conformance.session.refusals import says_no, says_yes
-from gym_conformance.trajectories.first import plain_arguments
+from gym_conformance.trajectories.made_up import plain_arguments
 from gym_conformance.trajectories.trajectory import is_linked
 from gym_schemas import Acceptance, upgrade
 

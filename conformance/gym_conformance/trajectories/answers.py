@@ -19,8 +19,8 @@ from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.asked_forms import asked_forms
 from gym_conformance.trajectories.execute import FEW, beside, run
-from gym_conformance.trajectories.first import plain_arguments
 from gym_conformance.trajectories.generate import named_values
+from gym_conformance.trajectories.made_up import plain_arguments
 from gym_conformance.trajectories.renaming import own
 from gym_conformance.trajectories.trajectory import FirstSession, Trajectory
 from gym_schemas import admits, properties_of

@@ -14,8 +14,8 @@ from gym_conformance.session.channel import Channel, NoRoom
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.session.refusals import grants
 from gym_conformance.trajectories.execute import TrajectoryRun
-from gym_conformance.trajectories.first import plain_arguments
 from gym_conformance.trajectories.generate import named_alike
+from gym_conformance.trajectories.made_up import plain_arguments
 from gym_conformance.trajectories.renaming import takes_any_word
 from gym_conformance.trajectories.returned import returned
 from gym_conformance.trajectories.trajectory import Trajectory, is_reference, stand_in

@@ -24,11 +24,12 @@ from gym_conformance.session.exchange import Exchange, reply_of
 from gym_conformance.session.refusals import grants
 from gym_conformance.session.server_fault import ServerFault
 from gym_conformance.trajectories.execute import beside, run
-from gym_conformance.trajectories.first import bare_reads, made_up, reading_again
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import Knowledge, is_reading, may_read, writes_in
+from gym_conformance.trajectories.known import reading_again
 from gym_conformance.trajectories.languages import lists_of
 from gym_conformance.trajectories.learn import recorded_rows
+from gym_conformance.trajectories.made_up import bare_reads, made_up
 from gym_conformance.trajectories.names_of_ids import ends_in_id
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, StepOutcome, differences, varying
 from gym_conformance.trajectories.trajectory import FirstSession, Schedule, Trajectory, is_linked

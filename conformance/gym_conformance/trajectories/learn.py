@@ -17,9 +17,10 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.answers import may_be_answer, paid_answers
 from gym_conformance.trajectories.asking_back import asking_back
 from gym_conformance.trajectories.execute import beside, run, run_each
-from gym_conformance.trajectories.first import bare_reads, by_tools, made_up
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import Knowledge, named_values, says_nothing
+from gym_conformance.trajectories.known import by_tools
+from gym_conformance.trajectories.made_up import bare_reads, made_up
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, volatile
 from gym_conformance.trajectories.returned import Returned, returned
 from gym_conformance.trajectories.scout import Scouted, scouted

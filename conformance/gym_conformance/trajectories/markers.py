@@ -14,8 +14,10 @@ from typing import Any
 from hypothesis import strategies as st
 
 from gym_conformance.contract.dataset_rows import Call, Row
-from gym_conformance.trajectories.first import bare_reads, calling_more, first_calls, in_turn, known
+from gym_conformance.trajectories.first import in_turn
 from gym_conformance.trajectories.generate import Knowledge, is_reading, references, trajectories
+from gym_conformance.trajectories.known import calling_more, first_calls, known
+from gym_conformance.trajectories.made_up import bare_reads
 from gym_conformance.trajectories.programs import is_program
 from gym_conformance.trajectories.renaming import own, takes_any_word, word
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, is_reference, of_first, resolve, stand_in

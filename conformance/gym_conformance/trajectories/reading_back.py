@@ -11,8 +11,9 @@ from typing import Any
 
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.contract.verify_reply import is_number
-from gym_conformance.trajectories.first import bare_reads, known
 from gym_conformance.trajectories.generate import Knowledge, is_reading, writes_in
+from gym_conformance.trajectories.known import known
+from gym_conformance.trajectories.made_up import bare_reads
 from gym_conformance.trajectories.outcome import Difference, Outcome, StepOutcome, differences, varying
 from gym_conformance.trajectories.trajectory import Trajectory, needs_from
 from gym_schemas import scalars

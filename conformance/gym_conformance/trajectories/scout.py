@@ -20,10 +20,10 @@ from gym_conformance.grouping import first_of_each, round_robin
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.refusals import grants
-from gym_conformance.trajectories.first import plain_arguments, some
 from gym_conformance.trajectories.first_sessions import Noted
 from gym_conformance.trajectories.generate import is_read, is_reading, may_read, named_alike, named_values
 from gym_conformance.trajectories.languages import script_for
+from gym_conformance.trajectories.made_up import plain_arguments, some
 from gym_conformance.trajectories.outcome import StepOutcome
 from gym_conformance.trajectories.renaming import is_named_like_id, own, takes_any_word
 from gym_conformance.trajectories.returned import CALLED, Returned, located, returned, words_with_digits

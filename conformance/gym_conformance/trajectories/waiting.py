@@ -9,8 +9,8 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.session.server_fault import ServerFault
 from gym_conformance.trajectories.execute import TrajectoryRun
-from gym_conformance.trajectories.first import known
 from gym_conformance.trajectories.generate import Knowledge
+from gym_conformance.trajectories.known import known
 from gym_conformance.trajectories.outcome import Outcome
 from gym_conformance.trajectories.trajectory import Trajectory
 

@@ -24,10 +24,10 @@ from gym_conformance.session.exchange import reply_of
 from gym_conformance.session.likeness import Answer, alike
 from gym_conformance.session.refusals import grants
 from gym_conformance.trajectories.execute import beside
-from gym_conformance.trajectories.first import some
 from gym_conformance.trajectories.first_sessions import Noted
 from gym_conformance.trajectories.generate import may_read
 from gym_conformance.trajectories.languages import asking_for, lists_of
+from gym_conformance.trajectories.made_up import some
 from gym_conformance.trajectories.renaming import own
 from gym_conformance.trajectories.trajectory import FirstSession
 from gym_schemas import NoValue, Way, admits, mapped, minimal, properties_of, rewrite, sampled, scalars

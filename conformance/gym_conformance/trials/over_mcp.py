@@ -18,7 +18,7 @@ from gym_conformance.mcp.offer import Offer
 from gym_conformance.session.contracts import CookieHabit, Session
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.session.server_fault import NotSent, ServerFault
-from gym_conformance.trajectories.first import some
+from gym_conformance.trajectories.made_up import some
 from gym_conformance.trajectories.trajectory import resolve
 from gym_conformance.trials.check import Need
 from gym_conformance.trials.ending import NotApplicable, Untestable, Violation

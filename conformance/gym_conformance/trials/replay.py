@@ -10,8 +10,8 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit, Session
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.trajectories.execute import TrajectoryRun
-from gym_conformance.trajectories.first import known
 from gym_conformance.trajectories.followed import followed
+from gym_conformance.trajectories.known import known
 from gym_conformance.trajectories.learn import recorded_trajectories
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trials.property import knowledge_of
