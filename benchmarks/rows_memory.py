@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from gym_conformance.checks.every_row import calibration_every_row
+from gym_conformance.checks.reward.every_row import calibration_every_row
 from gym_conformance.contract.policy_output import message, response
 from gym_conformance.dataset import load
 from gym_conformance.options import Options

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from gym_conformance.checks.calibrated import calibration_gold
-from gym_conformance.checks.every_row import AT_ONCE, calibration_every_row
+from gym_conformance.checks.reward.calibrated import calibration_gold
+from gym_conformance.checks.reward.every_row import AT_ONCE, calibration_every_row
 from gym_conformance.contract.policy_output import message, response
 from gym_conformance.dataset import load
 from gym_conformance.options import Options

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 
-from gym_conformance.checks.other_hosts import OUTSIDE
+from gym_conformance.checks.launched.other_hosts import OUTSIDE
 from gym_conformance.contract.endpoints import LIVENESS
 from gym_conformance.diagnoses.all_diagnoses import Diagnoses
 from gym_conformance.diagnoses.diagnosis import Case, Missing, TryAgain

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gym_conformance.checks.isolation import fitting
+from gym_conformance.checks.isolation.beside_others import fitting
 
 
 @pytest.mark.parametrize(("seconds", "at_once"), [(0.01, 15), (2.0, 5), (20.0, 4)])

@@ -5,7 +5,7 @@ from typing import Any, Final, Literal
 
 import pytest
 
-from gym_conformance.checks.calls import calls_valid
+from gym_conformance.checks.calls.generated import calls_valid
 from gym_conformance.contract.dataset_rows import Call, Row, Source
 from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Cause

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gym_conformance.checks.load import load_episode
+from gym_conformance.checks.server.load import load_episode
 from gym_conformance.contract.endpoints import SEED_SESSION
 from gym_conformance.redaction import REDACTED
 from gym_conformance.session.channel import Endpoint

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from gym_conformance.checks.episodes.run import run_isolation
 from gym_conformance.checks.registry import JUDGE_MODELS
-from gym_conformance.checks.run import run_isolation
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.plugin.mocks import MockPeers
 from gym_conformance.trials.launched import JudgeModels, Launched

@@ -7,9 +7,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from gym_conformance.checks.earlier import isolation_earlier
-from gym_conformance.checks.repeat import repeat_recorded
-from gym_conformance.checks.restart import restart_session
+from gym_conformance.checks.isolation.earlier import isolation_earlier
+from gym_conformance.checks.launched.restart import restart_session
+from gym_conformance.checks.reward.repeat import repeat_recorded
 from gym_conformance.findings import Cause, Finding, Verdict
 from gym_conformance.launch.env import Env
 from gym_conformance.launch.launched_server import LaunchedServer

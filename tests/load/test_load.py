@@ -12,8 +12,8 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from gym_conformance.checks.load import load_abandoned, load_answers, load_episode, load_pathological
 from gym_conformance.checks.registry import CHECKS, LAUNCHED, LOAD
+from gym_conformance.checks.server.load import load_abandoned, load_answers, load_episode, load_pathological
 from gym_conformance.findings import EndpointLoad, Finding, LoadLevel, Verdict
 from gym_conformance.reports.load_curve import held, knee, sentence, text_lines
 from gym_conformance.trajectories.in_flight import Driver

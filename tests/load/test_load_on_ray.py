@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gym_conformance.checks.load import load_answers, load_episode
+from gym_conformance.checks.server.load import load_answers, load_episode
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.fleet.load_on_ray import LoadOnRay, ensure_reached
 from gym_conformance.fleet.node_driver import NodeDriver, Order

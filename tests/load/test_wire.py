@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gym_conformance.checks.wire import wire_disturbed, wire_hang_up
+from gym_conformance.checks.server.wire import wire_disturbed, wire_hang_up
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.trajectories.profiles import PROFILES
 from gym_conformance.trials.check import Check

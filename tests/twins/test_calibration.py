@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from gym_conformance.checks.calibrated import calibration_gold
 from gym_conformance.checks.registry import CHECKS
+from gym_conformance.checks.reward.calibrated import calibration_gold
 from gym_conformance.contract.dataset_rows import Rollout, Row, Source
 from gym_conformance.contract.policy_output import function_call, message, response
 from gym_conformance.contract.row_fields import Placeholder

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field
 
-from gym_conformance.checks.calls import calls_refused_harmless
+from gym_conformance.checks.calls.generated import calls_refused_harmless
 from gym_conformance.contract.dataset_rows import Call, Rollout
 from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Verdict, worst

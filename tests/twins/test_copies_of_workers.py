@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field
 
-from gym_conformance.checks import read_backs
+from gym_conformance.checks.isolation import read_backs
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.findings import Cause, Verdict
 from gym_conformance.trajectories.profiles import Profile

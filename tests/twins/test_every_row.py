@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gym_conformance.checks.every_row import calibration_every_row
 from gym_conformance.checks.registry import EVERY_ROW
+from gym_conformance.checks.reward.every_row import calibration_every_row
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.dataset import load
 from gym_conformance.findings import Finding, RewardSpread, Verdict

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import Field
 
-from gym_conformance.checks.calls_at_once import Alike, AtOnce
+from gym_conformance.checks.calls.calls_at_once import Alike, AtOnce
 from gym_conformance.contract.dataset_rows import Call, Row, Source
 from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Verdict

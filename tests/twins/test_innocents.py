@@ -17,8 +17,9 @@ from zlib import crc32
 import pytest
 from pydantic import BaseModel, Field
 
-from gym_conformance.checks import earlier, readiness
+from gym_conformance.checks.isolation import earlier
 from gym_conformance.checks.registry import CHECKS
+from gym_conformance.checks.sessions import readiness
 from gym_conformance.contract.dataset_rows import Call, Rollout, Row
 from gym_conformance.contract.endpoints import SEED_SESSION
 from gym_conformance.findings import Verdict, worst

@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from gym_conformance.checks import readiness
 from gym_conformance.checks.registry import CHECKS
+from gym_conformance.checks.sessions import readiness
 from gym_conformance.dataset import Dataset, load
 from gym_conformance.findings import Verdict
 from gym_mocks.reference import DATA, reference_app

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from gym_conformance.checks import read_backs, readiness
+from gym_conformance.checks.isolation import read_backs
 from gym_conformance.checks.registry import CHECKS
+from gym_conformance.checks.sessions import readiness
 from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.trajectories.profiles import QUICK, Profile

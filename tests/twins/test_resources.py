@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from gym_conformance.checks import wearing_out
-from gym_conformance.checks.resources import resources_closed, resources_kept, resources_loop_free
+from gym_conformance.checks.server import wearing_out
+from gym_conformance.checks.server.resources import resources_closed, resources_kept, resources_loop_free
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.trials.launched import Launched
 from gym_mocks.reference import ReferenceServer

@@ -14,9 +14,10 @@ from typing import Any
 import httpx
 import pytest
 
-from gym_conformance.checks import pauses, read_backs
-from gym_conformance.checks.pauses import resources_reward_kept, resources_session_kept
+from gym_conformance.checks.isolation import read_backs
 from gym_conformance.checks.registry import CHECKS
+from gym_conformance.checks.sessions import pauses
+from gym_conformance.checks.sessions.pauses import resources_reward_kept, resources_session_kept
 from gym_conformance.contract.dataset_rows import Rollout
 from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Finding, Verdict, worst

@@ -1,1 +1,1 @@
-"""The checks, one module for each part of the contract."""
+"""The checks, in a folder for each part of the contract."""

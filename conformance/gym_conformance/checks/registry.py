@@ -4,60 +4,25 @@ from functools import cache
 from types import ModuleType
 from typing import Final
 
-from gym_conformance.checks import (
+from gym_conformance.checks.calls import effects, errors, generated
+from gym_conformance.checks.entry_points import foreign_checks
+from gym_conformance.checks.episodes import run, step, step_sessions
+from gym_conformance.checks.isolation import beside_others, earlier, sandbox_lending, told
+from gym_conformance.checks.launched import (
     accepted,
-    calibrated,
-    calls,
-    compressed,
-    cookies,
-    defaults,
-    drift,
-    earlier,
-    echo,
-    effects,
-    errors,
-    every_row,
-    failure_kinds,
     files,
-    isolation,
     judge_models,
     judge_prompts,
-    live,
-    load,
-    mcp,
-    mcp_calls,
-    mcp_tokens,
-    metrics,
     model,
     other_hosts,
-    pages,
-    pauses,
-    readiness,
-    repeat,
-    resources,
     restart,
-    reward,
-    rows_read,
-    run,
-    sandbox_lending,
     sandbox_troubles,
-    seed,
-    step,
-    step_sessions,
-    told,
-    tools,
-    typed,
-    typed_close,
-    unfinished,
-    unread,
-    verify,
-    verify_rewards,
-    wearing_out,
-    web,
-    whole_groups,
-    wire,
 )
-from gym_conformance.checks.entry_points import foreign_checks
+from gym_conformance.checks.reward import calibrated, every_row, repeat, rewritings
+from gym_conformance.checks.server import compressed, live, load, metrics, pages, resources, wearing_out, wire
+from gym_conformance.checks.sessions import cookies, pauses, readiness, rows_read, seed, typed, typed_close, web
+from gym_conformance.checks.tools import defaults, drift, mcp, mcp_calls, mcp_tokens, routes, unread
+from gym_conformance.checks.verify import echo, failure_kinds, inputs, rewards, unfinished, whole_groups
 from gym_conformance.trials.check import Check
 
 
@@ -66,9 +31,9 @@ def _checks(module: ModuleType) -> tuple[Check, ...]:
 
 
 _MODULES = (
-    *(live, seed, rows_read, readiness, cookies, tools, drift, defaults, unread, mcp, mcp_calls, mcp_tokens),
-    *(verify, verify_rewards, unfinished, whole_groups, echo, failure_kinds, calls, errors, effects),
-    *(isolation, earlier, told, sandbox_lending, repeat, pages, compressed, reward, calibrated),
+    *(live, seed, rows_read, readiness, cookies, routes, drift, defaults, unread, mcp, mcp_calls, mcp_tokens),
+    *(inputs, rewards, unfinished, whole_groups, echo, failure_kinds, generated, errors, effects),
+    *(beside_others, earlier, told, sandbox_lending, repeat, pages, compressed, rewritings, calibrated),
     *(typed, typed_close, web, step_sessions, step, run, resources, wearing_out, pauses),
     metrics,  # last: where the framework's own endpoint hangs, all else is judged
 )

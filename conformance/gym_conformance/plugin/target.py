@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from shlex import quote
 from typing import Any, Protocol
 
-from gym_conformance.checks.drift import drift_definition_unsound
 from gym_conformance.checks.registry import FILES
+from gym_conformance.checks.tools.drift import drift_definition_unsound
 from gym_conformance.contract.openapi import Api, ServerKind
 from gym_conformance.dataset import BadData, Dataset, load
 from gym_conformance.drift.lock import Lock

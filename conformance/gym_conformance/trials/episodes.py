@@ -18,10 +18,7 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.stepping import SteppingSession
-from gym_conformance.trajectories.outcome import (
-    Outcome,
-    StepOutcome,
-)
+from gym_conformance.trajectories.outcome import Outcome, StepOutcome
 from gym_conformance.trials.trial import Trial
 
 #: Steps of an episode; the agent takes ten (`max_steps`).

@@ -4,8 +4,8 @@ Source throughout: `BaseEnvironmentServer.run_request` in nemo_gym/base_environm
 nemo_gym/rollout_collection.py (0.7.0).
 """
 
-from gym_conformance.checks.judge_models import answering, judge_models_of
-from gym_conformance.checks.run import EPISODE, episode_of, expect_answer, played
+from gym_conformance.checks.episodes.run import EPISODE, episode_of, expect_answer, played
+from gym_conformance.checks.launched.judge_models import answering, judge_models_of
 from gym_conformance.contract.statuses import is_crash
 from gym_conformance.session.playing import PlayedEpisode, play
 from gym_conformance.session.server_fault import Fault, ServerFault

@@ -12,7 +12,7 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, Final
 
-from gym_conformance.checks.moves import expect_own_cookie, expect_uncounted, takes_turns
+from gym_conformance.checks.calls.moves import expect_own_cookie, expect_uncounted, takes_turns
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.endpoints import CLOSE_SESSION, SEED_SESSION, VERIFY, tool_path
 from gym_conformance.contract.statuses import is_crash, is_error, is_refusal, is_success

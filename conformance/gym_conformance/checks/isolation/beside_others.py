@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import accumulate, count, cycle, islice, pairwise, takewhile
 from random import randrange
 
-from gym_conformance.checks.read_backs import expect_known_read_back, expect_read_back
+from gym_conformance.checks.isolation.read_backs import expect_known_read_back, expect_read_back
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import LIVENESS, ROLLOUT_INDEX, ROLLOUT_KEYS, TASK_INDEX
 from gym_conformance.contract.openapi import ServerKind

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from gym_conformance.checks.after_others import (
+from gym_conformance.checks.isolation.after_others import (
     by_answer,
     by_attempts,
     by_last,
@@ -20,8 +20,8 @@ from gym_conformance.checks.after_others import (
     by_row,
     by_words_alike,
 )
-from gym_conformance.checks.between_reads import anew, around, asking_for_others, steady, where_it_ends
-from gym_conformance.checks.used_up import SHOWN, expect_granted, expect_granted_again
+from gym_conformance.checks.isolation.between_reads import anew, around, asking_for_others, steady, where_it_ends
+from gym_conformance.checks.isolation.used_up import SHOWN, expect_granted, expect_granted_again
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.findings import Cause
 from gym_conformance.grouping import round_robin

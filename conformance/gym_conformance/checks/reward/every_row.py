@@ -10,7 +10,7 @@ from typing import Any, Final
 from gym_conformance.calibration.reward_counts import VERDICTS, RewardCounts
 from gym_conformance.calibration.row_plan import RowPlan
 from gym_conformance.calibration.row_scores import ASKED, AnswerScore, Calibration, Counting, Hit, Question, RowScores
-from gym_conformance.checks.calibrated import calibrated, hint_of, reproduce, said
+from gym_conformance.checks.reward.calibrated import calibrated, hint_of, reproduce, said
 from gym_conformance.contract.dataset_rows import Row, Source
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.dataset import BadData, read

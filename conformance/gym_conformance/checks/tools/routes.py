@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from http import HTTPStatus
 from itertools import islice
 
-from gym_conformance.checks.moves import expect_own_cookie, expect_uncounted
+from gym_conformance.checks.calls.moves import expect_own_cookie, expect_uncounted
 from gym_conformance.contract.dataset_rows import Call, Tool
 from gym_conformance.contract.endpoints import RESERVED, TOOL_NAME, tool_path
 from gym_conformance.contract.openapi import ServerKind

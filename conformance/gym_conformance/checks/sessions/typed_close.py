@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
-from gym_conformance.checks.typed import (
+from gym_conformance.checks.sessions.typed import (
     ANOTHER,
     BOUND,
     TRIES,

@@ -5,7 +5,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any
 
-from gym_conformance.checks.tools import wrong_arguments
+from gym_conformance.checks.tools.routes import wrong_arguments
 from gym_conformance.contract.dataset_rows import Call, Row, Tool
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.statuses import is_error, is_success

@@ -6,8 +6,8 @@ Source: `add_session_id` in nemo_gym/server_utils.py gives each client a session
 import asyncio
 from random import Random
 
-from gym_conformance.checks.counted_ids import expect_none_found
-from gym_conformance.checks.isolation import FOUND_BY_ID
+from gym_conformance.checks.isolation.beside_others import FOUND_BY_ID
+from gym_conformance.checks.isolation.counted_ids import expect_none_found
 from gym_conformance.contract.endpoints import tool_path
 from gym_conformance.findings import Cause
 from gym_conformance.session.exchange import Exchange, reply_of

@@ -7,8 +7,8 @@ from functools import partial
 from itertools import groupby, islice
 from typing import Final, TypeVar
 
-from gym_conformance.checks.calls_at_once import AtOnce, expect_none_lost
-from gym_conformance.checks.remembered_reads import ROUNDS, AroundWrite, expect_fresh
+from gym_conformance.checks.calls.calls_at_once import AtOnce, expect_none_lost
+from gym_conformance.checks.calls.remembered_reads import ROUNDS, AroundWrite, expect_fresh
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.grouping import first_of_each
 from gym_conformance.trajectories.execute import beside

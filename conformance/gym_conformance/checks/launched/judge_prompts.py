@@ -20,7 +20,7 @@ from gym_conformance.calibration.prompt_places import (
     place_of,
     verdicts,
 )
-from gym_conformance.checks.judge_models import answering, judge_models_of
+from gym_conformance.checks.launched.judge_models import answering, judge_models_of
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.policy_output import message, response
 from gym_conformance.contract.statuses import is_success

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gym_conformance.checks.own_writes import expect_own_writes, found_again
-from gym_conformance.checks.readiness import ReadLater, affordable, expect_each_complete, once_more
+from gym_conformance.checks.calls.own_writes import expect_own_writes, found_again
+from gym_conformance.checks.sessions.readiness import ReadLater, affordable, expect_each_complete, once_more
 from gym_conformance.grouping import round_robin
 from gym_conformance.trajectories.generate import Knowledge, writes_in
 from gym_conformance.trajectories.known import first_calls, known

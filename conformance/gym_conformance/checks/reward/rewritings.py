@@ -13,7 +13,7 @@ from itertools import product
 from typing import Any, Final, Self
 
 from gym_conformance.calibration.probe_answers import ENDS, TESTED_AFTER, turned
-from gym_conformance.checks.moves import falls
+from gym_conformance.checks.calls.moves import falls
 from gym_conformance.contract.dataset_rows import Call, Rollout, Row
 from gym_conformance.contract.policy_output import (
     Item,

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from gym_conformance.checks.drift import expect_unconfirmed
+from gym_conformance.checks.tools.drift import expect_unconfirmed
 from gym_conformance.contract.dataset_rows import Call, Tool
 from gym_conformance.contract.endpoints import RESERVED, TOOL_NAME
 from gym_conformance.contract.mcp_block import faults

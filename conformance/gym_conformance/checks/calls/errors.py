@@ -8,8 +8,8 @@ from itertools import islice
 from math import isclose
 from typing import Any
 
-from gym_conformance.checks import calls
-from gym_conformance.checks.moves import expect_uncounted, takes_turns
+from gym_conformance.checks.calls import generated
+from gym_conformance.checks.calls.moves import expect_uncounted, takes_turns
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.verify_reply import is_number
@@ -63,7 +63,7 @@ async def calls_error_harmless(trial: Trial, _: object) -> None:
 
 async def _look(trial: Trial) -> None:
     """Look for such trajectories, as `calls-refused-harmless` does first."""
-    attempt = calls.calls_refused_harmless.attempt
+    attempt = generated.calls_refused_harmless.attempt
 
     async def tried(schedule: Schedule) -> None:
         with suppress(NotApplicable, Violation):

@@ -11,9 +11,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from gym_conformance.checks.between_reads import anew
-from gym_conformance.checks.earlier import expect_unchanged
-from gym_conformance.checks.isolation import expect_isolated
+from gym_conformance.checks.isolation.beside_others import expect_isolated
+from gym_conformance.checks.isolation.between_reads import anew
+from gym_conformance.checks.isolation.earlier import expect_unchanged
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import SEED_SESSION
 from gym_conformance.contract.identity import SESSION_ID

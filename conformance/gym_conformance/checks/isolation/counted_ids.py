@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Any, Final
 
-from gym_conformance.checks.isolation import FOUND_BY_ID
+from gym_conformance.checks.isolation.beside_others import FOUND_BY_ID
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel

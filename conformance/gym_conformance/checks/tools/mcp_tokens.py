@@ -7,7 +7,7 @@ session, in 0.7.0 always.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from gym_conformance.checks.mcp_calls import by_mcp, play, scored
+from gym_conformance.checks.tools.mcp_calls import by_mcp, play, scored
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.statuses import is_refusal, is_success
 from gym_conformance.drift.compare import first_call

@@ -1,0 +1,1 @@
+"""Servers that play, or step through, whole episodes."""

@@ -1,0 +1,1 @@
+"""No session knows of another: none beside it, and none before it."""

@@ -1,0 +1,1 @@
+"""Whether the reward measures the task, and comes to the same again."""

@@ -1,0 +1,1 @@
+"""The process behind the endpoints: whether it answers, what it keeps, and what it bears."""

@@ -1,0 +1,1 @@
+"""How a session begins, is found again, lasts and ends."""

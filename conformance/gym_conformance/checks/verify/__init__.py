@@ -1,0 +1,1 @@
+"""What verify takes, and what it returns."""
