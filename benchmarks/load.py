@@ -31,12 +31,12 @@ from gym_conformance.dataset import load
 from gym_conformance.gym_under_test import Gym, recognise
 from gym_conformance.options import Options
 from gym_conformance.plugin.target_run import make_endpoint
+from gym_conformance.scouting.learn import learn
 from gym_conformance.session.exchange import Request
 from gym_conformance.session.process import allow_open_files
 from gym_conformance.session.request_bytes import RequestBytes
 from gym_conformance.trajectories.in_flight import Driver, Known, measured_alone
 from gym_conformance.trajectories.known import known
-from gym_conformance.trajectories.learn import learn
 from gym_mocks.reference import DATA
 
 _SECONDS, _TURNS = 1.0, 8

@@ -14,12 +14,12 @@ from gym_conformance.diagnoses.diagnosis import Case, Missing, TryAgain
 from gym_conformance.findings import Cause, Finding, LoadLevel, Verdict
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.probes.asking import NoSession
+from gym_conformance.scouting.learn import BRIEF
 from gym_conformance.session.channel import OutOfTime, PathHangs
 from gym_conformance.session.curl import curl_script
 from gym_conformance.session.exchange import Exchange, Request
 from gym_conformance.session.server_fault import Fault, NotSent, ServerFault
 from gym_conformance.trajectories.execute import FEW, beside
-from gym_conformance.trajectories.learn import BRIEF
 from gym_conformance.trajectories.trajectory import Schedule, dump
 from gym_conformance.trials.bench import Bench
 from gym_conformance.trials.check import Check, Level, Need

@@ -7,7 +7,7 @@ from gym_conformance.diagnoses.diagnosis import Case, TryAgain
 from gym_conformance.diagnoses.hosts_down import HostsDown
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
-from gym_conformance.trajectories.before_and_after import look
+from gym_conformance.trials.before_and_after import look
 from gym_conformance.trials.bench import Bench, Learned
 from gym_conformance.trials.launched import Launched, OtherHosts, TimesAsked
 from gym_mocks.resources import ResourcesServer

@@ -2,8 +2,8 @@
 
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.gym_under_test import Gym
-from gym_conformance.trajectories.before_and_after import changed, writing
 from gym_conformance.trajectories.trajectory import Trajectory
+from gym_conformance.trials.before_and_after import changed, writing
 from tests.twins.judging import on_gym
 from tests.twins.properties import OneStore
 

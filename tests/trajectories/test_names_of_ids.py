@@ -2,8 +2,8 @@
 
 import pytest
 
-from gym_conformance.trajectories.before_and_after import by_design
 from gym_conformance.trajectories.names_of_ids import ends_in_id
+from gym_conformance.trials.before_and_after import by_design
 
 
 @pytest.mark.parametrize(

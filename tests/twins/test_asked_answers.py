@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from gym_conformance.contract.dataset_rows import Row, Source
 from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Verdict, worst
-from gym_conformance.trajectories.answers import paid_answers
+from gym_conformance.scouting.answers import paid_answers
 from tests.twins.judging import found_by, on_gym
 
 Scorer = Callable[[dict[str, Any], str], float]

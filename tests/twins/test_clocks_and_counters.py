@@ -17,7 +17,7 @@ from gym_conformance.contract.dataset_rows import Call, Rollout
 from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Verdict, worst
 from gym_conformance.gym_under_test import Gym
-from gym_conformance.trajectories.learn import recorded_trajectories
+from gym_conformance.scouting.learn import recorded_trajectories
 from gym_conformance.trajectories.trajectory import Schedule
 from gym_conformance.trials import recorded
 from gym_conformance.trials.bench import Bench

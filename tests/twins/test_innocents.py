@@ -23,9 +23,9 @@ from gym_conformance.checks.sessions import readiness
 from gym_conformance.contract.dataset_rows import Call, Rollout, Row
 from gym_conformance.contract.endpoints import SEED_SESSION
 from gym_conformance.findings import Verdict, worst
-from gym_conformance.trajectories.before_and_after import RUNS
 from gym_conformance.trajectories.profiles import Profile
 from gym_conformance.trajectories.trajectory import Reference, Schedule, Trajectory
+from gym_conformance.trials.before_and_after import RUNS
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import ResourcesServer, Score, TaskRow, last_text
 from gym_mocks.resources.function_tool import FunctionTool

@@ -9,7 +9,7 @@ import pytest
 
 from gym_conformance.contract.dataset_rows import Row, Source
 from gym_conformance.dataset import Dataset
-from gym_conformance.trajectories.learn import learn
+from gym_conformance.scouting.learn import learn
 from gym_mocks.resources import ResourcesServer
 from gym_mocks.wire import HttpRefusal
 from tests.twins.judging import judge, on_gym, telling

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gym_conformance.trajectories.learn import find
+from gym_conformance.scouting.learn import find
 from gym_mocks.resources import ResourcesServer
 from gym_mocks.wire import HttpRefusal
 from tests.twins.judging import judge, on_gym, telling

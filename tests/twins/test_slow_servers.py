@@ -21,12 +21,12 @@ from gym_conformance.findings import Finding, Verdict
 from gym_conformance.gym_under_test import BARE_ROW, Gym
 from gym_conformance.judge import Judge
 from gym_conformance.plugin.summary import _what_to_mend
+from gym_conformance.scouting import learn as learning
+from gym_conformance.scouting.learn import learn
 from gym_conformance.session.channel import Channel
-from gym_conformance.trajectories import learn as learning
 from gym_conformance.trajectories.evidence import chance_so_far
 from gym_conformance.trajectories.execute import FEW
 from gym_conformance.trajectories.generate import Knowledge
-from gym_conformance.trajectories.learn import learn
 from gym_conformance.trajectories.profiles import USUAL
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trials import chance, solo

@@ -21,12 +21,12 @@ from gym_conformance.checks.sessions.pauses import resources_reward_kept, resour
 from gym_conformance.contract.dataset_rows import Rollout
 from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Finding, Verdict, worst
+from gym_conformance.scouting import asking_back
 from gym_conformance.session import seeds
 from gym_conformance.session.channel import Endpoint, NoRoom
 from gym_conformance.session.exchange import Reply
 from gym_conformance.session.held import Held
 from gym_conformance.session.server_fault import NotSent
-from gym_conformance.trajectories import asking_back
 from gym_conformance.trajectories.waiting import Waiting
 from gym_conformance.trials import needs, recorded
 from gym_conformance.trials.check import Check

@@ -11,13 +11,13 @@ from gym_conformance.findings import Cause
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.mcp.offer import Offer
 from gym_conformance.oracle import Oracle
-from gym_conformance.trajectories.before_and_after import FirstLook
 from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trajectories.in_flight import HERE, Drivers, Load
 from gym_conformance.trajectories.outcome import Outcome, Place
 from gym_conformance.trajectories.profiles import USUAL, Search
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trajectories.waiting import TakenUp, Waiting
+from gym_conformance.trials.before_and_after import FirstLook
 from gym_conformance.trials.launched import NOT_LAUNCHED, Launched
 
 

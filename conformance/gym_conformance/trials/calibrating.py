@@ -46,9 +46,9 @@ from gym_conformance.contract.policy_output import Item
 from gym_conformance.contract.row_fields import fields_of, may_be_the_same
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.oracle import OracleHangs, items_of
+from gym_conformance.scouting.answers import hands_in
 from gym_conformance.session.exchange import Exchange, reply_of
 from gym_conformance.session.refusals import says_yes
-from gym_conformance.trajectories.answers import hands_in
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.programs import defined_in
 from gym_conformance.trials.ending import Untestable

@@ -18,8 +18,8 @@ from gym_conformance.session.exchange import Request, reply_of
 from gym_conformance.session.server_fault import NotSent
 from gym_conformance.session.stepping import SteppingSession
 from gym_conformance.session.unserved import NO_SUCH_TOOL
-from gym_conformance.trajectories.before_and_after import look, writing
 from gym_conformance.trajectories.execute import run
+from gym_conformance.trials.before_and_after import look, writing
 from gym_conformance.trials.check import Need
 from gym_conformance.trials.ending import NotApplicable, NotExamined, Untestable
 from gym_conformance.trials.trial import Trial, refuse_made_up

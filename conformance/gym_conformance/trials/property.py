@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from gym_conformance.scouting.learn import find, learn
+from gym_conformance.scouting.words import NOTHING_ASKED
 from gym_conformance.session.channel import NoRoom
-from gym_conformance.trajectories.before_and_after import look_again
 from gym_conformance.trajectories.explore import explore
 from gym_conformance.trajectories.first import known_alone
 from gym_conformance.trajectories.generate import Knowledge
-from gym_conformance.trajectories.learn import find, learn
 from gym_conformance.trajectories.novelty import Novelty
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
 from gym_conformance.trajectories.waiting import left_waiting
-from gym_conformance.trajectories.words import NOTHING_ASKED
 from gym_conformance.trials.attempts import Attempts, Broken
+from gym_conformance.trials.before_and_after import look_again
 from gym_conformance.trials.check import Attempt, Check, Need, the_server
 from gym_conformance.trials.trial import Trial
 

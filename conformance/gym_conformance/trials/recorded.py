@@ -20,7 +20,6 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.clock import both_tell_the_time, days_later, same_but_for_dates
-from gym_conformance.trajectories.drawn import told_alike
 from gym_conformance.trajectories.followed import followed, parsed
 from gym_conformance.trajectories.orders import reordered
 from gym_conformance.trajectories.outcome import (
@@ -34,6 +33,7 @@ from gym_conformance.trajectories.outcome import (
     varying,
 )
 from gym_conformance.trajectories.trajectory import resolve
+from gym_conformance.trials.drawn import told_alike
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.fresh_process import fresh_process
 from gym_conformance.trials.trial import Trial, describe

@@ -6,13 +6,13 @@ from typing import Any, Final
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.policy_output import DO_NOTHING, Item, message, response
 from gym_conformance.gym_under_test import Gym
+from gym_conformance.scouting.learn import recorded_trajectories
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit, Session
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.trajectories.execute import TrajectoryRun
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.known import known
-from gym_conformance.trajectories.learn import recorded_trajectories
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trials.property import knowledge_of
 from gym_conformance.trials.trial import Trial, ensure_opened

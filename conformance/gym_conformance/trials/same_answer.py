@@ -13,7 +13,6 @@ from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel
-from gym_conformance.trajectories.before_and_after import is_by_design
 from gym_conformance.trajectories.evidence import allowed
 from gym_conformance.trajectories.execute import beside, run
 from gym_conformance.trajectories.generate import is_reading
@@ -21,6 +20,7 @@ from gym_conformance.trajectories.other_values import has_number, with_more_zero
 from gym_conformance.trajectories.outcome import Difference, Outcome, differences, values_at, varying, volatile
 from gym_conformance.trajectories.renaming import ids_of, names_in, new_names, renamed, texts_of, words_of_answer
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Schedule, Trajectory
+from gym_conformance.trials.before_and_after import is_by_design
 from gym_conformance.trials.ending import Violation
 from gym_conformance.trials.trial import Trial
 

@@ -12,10 +12,10 @@ from typing import Final
 from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel, NoRoom, PathHangs
 from gym_conformance.session.server_fault import ServerFault
-from gym_conformance.trajectories.before_and_after import is_by_design, lasting
 from gym_conformance.trajectories.execute import beside, run
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, volatile
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
+from gym_conformance.trials.before_and_after import is_by_design, lasting
 from gym_conformance.trials.chance import beyond_chance
 from gym_conformance.trials.ending import Violation
 from gym_conformance.trials.trial import Trial

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from gym_conformance.session.channel import Channel
-from gym_conformance.trajectories.before_and_after import is_by_design
 from gym_conformance.trajectories.execute import TrajectoryRun
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, StepOutcome, differences, varying
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
+from gym_conformance.trials.before_and_after import is_by_design
 from gym_conformance.trials.chance import beyond_chance
 from gym_conformance.trials.ending import Violation
 from gym_conformance.trials.trial import Trial

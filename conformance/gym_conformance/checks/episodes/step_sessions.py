@@ -17,9 +17,9 @@ from gym_conformance.contract.policy_output import DO_NOTHING
 from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import reply_of
-from gym_conformance.trajectories.before_and_after import RUNS, lasting
 from gym_conformance.trajectories.execute import beside
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, StepOutcome, compared, differences, varying
+from gym_conformance.trials.before_and_after import RUNS, lasting
 from gym_conformance.trials.chance import beyond_chance, rules_out_chance
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation

@@ -14,7 +14,6 @@ from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.grouping import first_of_each
 from gym_conformance.session.channel import Channel
-from gym_conformance.trajectories.before_and_after import by_design, reads_on
 from gym_conformance.trajectories.execute import run, run_each
 from gym_conformance.trajectories.generate import Knowledge, is_reading, writes_in
 from gym_conformance.trajectories.known import known
@@ -44,6 +43,7 @@ from gym_conformance.trajectories.renaming import (
     words_of_answer,
 )
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Schedule, Trajectory, is_linked
+from gym_conformance.trials.before_and_after import by_design, reads_on
 from gym_conformance.trials.suspicions import Likeness, Maker, Suspicion, Told
 from gym_conformance.trials.trial import Trial
 from gym_schemas import scalars

@@ -25,21 +25,14 @@ from gym_conformance.checks.isolation.used_up import SHOWN, expect_granted, expe
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.findings import Cause
 from gym_conformance.grouping import round_robin
+from gym_conformance.scouting.free_names import free_names
 from gym_conformance.session.channel import NoRoom
-from gym_conformance.trajectories.before_and_after import (
-    RUNS,
-    ChangedAnswer,
-    FirstLook,
-    changed,
-    changed_since,
-    reads_on,
-)
 from gym_conformance.trajectories.execute import FEW, beside
-from gym_conformance.trajectories.free_names import free_names
 from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trajectories.known import calling_more, known
 from gym_conformance.trajectories.outcome import varying
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
+from gym_conformance.trials.before_and_after import RUNS, ChangedAnswer, FirstLook, changed, changed_since, reads_on
 from gym_conformance.trials.chance import rules_out_chance
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import Violation

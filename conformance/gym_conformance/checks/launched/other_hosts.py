@@ -9,9 +9,9 @@ from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.exchange import Exchange
-from gym_conformance.trajectories.before_and_after import writing
 from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trajectories.made_up import made_up
+from gym_conformance.trials.before_and_after import writing
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.in_form import expect_named_cause, expect_reported

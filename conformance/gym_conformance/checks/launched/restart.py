@@ -17,11 +17,11 @@ from gym_conformance.contract.verify_reply import is_masked
 from gym_conformance.launch.not_launched import NotLaunched
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Reply, reply_of
-from gym_conformance.trajectories.before_and_after import RUNS, lasting, run_times
 from gym_conformance.trajectories.execute import TrajectoryRun, beside
 from gym_conformance.trajectories.known import known
 from gym_conformance.trajectories.outcome import Difference, Outcome
 from gym_conformance.trajectories.trajectory import Trajectory
+from gym_conformance.trials.before_and_after import RUNS, lasting, run_times
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, NotExamined, Untestable, Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE

@@ -21,15 +21,15 @@ from gym_conformance.contract.statuses import is_refusal
 from gym_conformance.grouping import grouped
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import reply_of
-from gym_conformance.trajectories.before_and_after import reads_on
-from gym_conformance.trajectories.drawn import told_alike
 from gym_conformance.trajectories.execute import TrajectoryRun, beside, run, run_each
 from gym_conformance.trajectories.first import known_alone, known_in_part
 from gym_conformance.trajectories.generate import Knowledge, trajectories
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, varying, volatile
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
+from gym_conformance.trials.before_and_after import reads_on
 from gym_conformance.trials.chance import beyond_chance
 from gym_conformance.trials.check import check
+from gym_conformance.trials.drawn import told_alike
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.needs import (
     FIRST_LOOK,

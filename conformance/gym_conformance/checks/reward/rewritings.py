@@ -26,14 +26,14 @@ from gym_conformance.contract.policy_output import (
 from gym_conformance.contract.verify_reply import is_number, rounded
 from gym_conformance.drift.wording import short
 from gym_conformance.gym_under_test import Gym
+from gym_conformance.scouting.answers import asks_for_python
+from gym_conformance.scouting.learn import recorded_rows
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import Session
 from gym_conformance.session.exchange import reply_of
-from gym_conformance.trajectories.answers import asks_for_python
 from gym_conformance.trajectories.execute import run, run_each
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import is_reading, writes_in
-from gym_conformance.trajectories.learn import recorded_rows
 from gym_conformance.trajectories.outcome import StepOutcome
 from gym_conformance.trials.chance import beyond_chance
 from gym_conformance.trials.check import check

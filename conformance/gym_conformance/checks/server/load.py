@@ -17,12 +17,12 @@ from gym_conformance.session.exchange import Request
 from gym_conformance.session.process import allow_open_files, census, cpu_seconds
 from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.trajectories.abandoning import abandon, half_sent
-from gym_conformance.trajectories.before_and_after import RUNS, lasting, run_times
 from gym_conformance.trajectories.driven import Strayed
 from gym_conformance.trajectories.execute import run
 from gym_conformance.trajectories.in_flight import HERE, Drivers, Known, Load, measured_alone
 from gym_conformance.trajectories.known import known
 from gym_conformance.trajectories.trajectory import Trajectory
+from gym_conformance.trials.before_and_after import RUNS, lasting, run_times
 from gym_conformance.trials.chance import beyond_chance
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation

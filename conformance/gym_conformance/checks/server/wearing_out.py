@@ -10,7 +10,7 @@ from gym_conformance.options import is_here
 from gym_conformance.session.channel import Channel, NoMoreSessions
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.process import slowdown
-from gym_conformance.trajectories.before_and_after import Played, play
+from gym_conformance.trials.before_and_after import Played, play
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import Violation
 from gym_conformance.trials.fresh_process import fresh_process

@@ -11,12 +11,12 @@ from gym_conformance.contract.statuses import is_refusal
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.session.wire_faults import DISTURBANCES, HANG_UPS, StruckChannel, WireFault
-from gym_conformance.trajectories.before_and_after import RUNS
 from gym_conformance.trajectories.execute import run
 from gym_conformance.trajectories.in_flight import Known, measured_alone
 from gym_conformance.trajectories.known import known
 from gym_conformance.trajectories.outcome import Difference
 from gym_conformance.trajectories.trajectory import Trajectory
+from gym_conformance.trials.before_and_after import RUNS
 from gym_conformance.trials.chance import beyond_chance
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation

@@ -17,11 +17,11 @@ from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit
-from gym_conformance.trajectories.before_and_after import RUNS
 from gym_conformance.trajectories.evidence import CHANCE, SEVENTEEN, chance_of
 from gym_conformance.trajectories.execute import beside
 from gym_conformance.trajectories.outcome import Difference, Outcome, differences
 from gym_conformance.trajectories.waiting import TakenUp, Waiting
+from gym_conformance.trials.before_and_after import RUNS
 from gym_conformance.trials.chance import waiting_beyond_chance
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation

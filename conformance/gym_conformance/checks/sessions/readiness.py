@@ -13,13 +13,13 @@ from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.grouping import first_of_each
 from gym_conformance.session.channel import Channel
-from gym_conformance.trajectories.before_and_after import lasting
 from gym_conformance.trajectories.execute import FEW, TrajectoryRun, beside
 from gym_conformance.trajectories.generate import Knowledge, is_reading, writes_in
 from gym_conformance.trajectories.known import known
 from gym_conformance.trajectories.made_up import bare_reads
 from gym_conformance.trajectories.outcome import Difference, Outcome, varying
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, resolve
+from gym_conformance.trials.before_and_after import lasting
 from gym_conformance.trials.chance import waiting_beyond_chance
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation

@@ -14,8 +14,6 @@ from gym_conformance.grouping import first_of_each
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.refusals import says_no
-from gym_conformance.trajectories.before_and_after import is_by_design, reads_on, writing
-from gym_conformance.trajectories.drawn import minted
 from gym_conformance.trajectories.execute import run, run_each
 from gym_conformance.trajectories.generate import is_reading, named_values
 from gym_conformance.trajectories.made_up import made_up
@@ -23,8 +21,10 @@ from gym_conformance.trajectories.names_of_ids import ends_in_id
 from gym_conformance.trajectories.outcome import Outcome, Place, compared, differences, values_at, volatile
 from gym_conformance.trajectories.renaming import own
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Trajectory
+from gym_conformance.trials.before_and_after import is_by_design, reads_on, writing
 from gym_conformance.trials.chance import beyond_chance
 from gym_conformance.trials.check import check
+from gym_conformance.trials.drawn import minted
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE, SERVED_TOOLS, TOOLS
 from gym_conformance.trials.property import knowledge_of

@@ -23,13 +23,13 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import Session, post
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.typed_sessions import TypedContract, TypedSession
-from gym_conformance.trajectories.before_and_after import changed, reads_on
 from gym_conformance.trajectories.execute import TrajectoryRun, run
 from gym_conformance.trajectories.first import side_by_side
 from gym_conformance.trajectories.generate import Knowledge, interleaved, trajectories
 from gym_conformance.trajectories.known import known
 from gym_conformance.trajectories.outcome import Difference, Outcome
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
+from gym_conformance.trials.before_and_after import changed, reads_on
 from gym_conformance.trials.check import Need, check
 from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE, TYPED, each_row

@@ -9,9 +9,9 @@ from gym_conformance.contract.policy_output import ENDLESS, ODD_PROGRAMS, UNFINI
 from gym_conformance.contract.statuses import is_success
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.grouping import round_robin
+from gym_conformance.scouting.answers import asks_for_python
 from gym_conformance.session.channel import Channel, PathHangs
 from gym_conformance.session.server_fault import ServerFault
-from gym_conformance.trajectories.answers import asks_for_python
 from gym_conformance.trajectories.damage import cut_off, cut_within, made_odd, with_other_types
 from gym_conformance.trajectories.execute import beside, run
 from gym_conformance.trajectories.generate import Knowledge

@@ -16,8 +16,8 @@ from gym_conformance.contract.gold_names import may_be_gold
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.row_fields import written
 from gym_conformance.gym_under_test import Gym
+from gym_conformance.scouting.asked_forms import asked_forms
 from gym_conformance.session.channel import Channel
-from gym_conformance.trajectories.asked_forms import asked_forms
 from gym_conformance.trajectories.execute import FEW, beside, run
 from gym_conformance.trajectories.generate import named_values
 from gym_conformance.trajectories.made_up import plain_arguments

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Final
 
-from gym_conformance.trajectories.before_and_after import by_design
 from gym_conformance.trajectories.clock import without_moments
 from gym_conformance.trajectories.outcome import Outcome, Place, differences, masked, tells_time, values_at
+from gym_conformance.trials.before_and_after import by_design
 
 _WORD: Final = re.compile(r"[\w-]+")
 

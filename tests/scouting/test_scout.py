@@ -12,13 +12,13 @@ from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import function_call, response
 from gym_conformance.dataset import Dataset
 from gym_conformance.gym_under_test import Gym
+from gym_conformance.scouting.learn import learn, quiet_tools
+from gym_conformance.scouting.scout import Scouted, scouted
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.bounds import with_bounds
 from gym_conformance.trajectories.execute import run
 from gym_conformance.trajectories.generate import Knowledge
-from gym_conformance.trajectories.learn import learn, quiet_tools
 from gym_conformance.trajectories.made_up import bare_reads
-from gym_conformance.trajectories.scout import Scouted, scouted
 from gym_conformance.trajectories.trajectory import Trajectory
 from tests.twins.judging import on_gym
 

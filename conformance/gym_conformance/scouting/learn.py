@@ -13,9 +13,12 @@ from gym_conformance.contract.gold_names import may_be_gold
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.grouping import distinct
 from gym_conformance.gym_under_test import Gym
+from gym_conformance.scouting.answers import may_be_answer, paid_answers
+from gym_conformance.scouting.asking_back import asking_back
+from gym_conformance.scouting.scout import Scouted, scouted
+from gym_conformance.scouting.scripted import scripted
+from gym_conformance.scouting.words import NOTHING_ASKED, KnownWords, known_arguments
 from gym_conformance.session.channel import Channel
-from gym_conformance.trajectories.answers import may_be_answer, paid_answers
-from gym_conformance.trajectories.asking_back import asking_back
 from gym_conformance.trajectories.execute import beside, run, run_each
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import Knowledge, named_values, says_nothing
@@ -23,10 +26,7 @@ from gym_conformance.trajectories.known import by_tools
 from gym_conformance.trajectories.made_up import bare_reads, made_up
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, volatile
 from gym_conformance.trajectories.returned import Returned, returned
-from gym_conformance.trajectories.scout import Scouted, scouted
-from gym_conformance.trajectories.scripted import scripted
 from gym_conformance.trajectories.trajectory import Trajectory, resolve
-from gym_conformance.trajectories.words import NOTHING_ASKED, KnownWords, known_arguments
 from gym_schemas import scalars
 
 #: Recorded rollouts that are run to learn from.

@@ -18,9 +18,10 @@ from gym_conformance.contract.dataset_rows import Call, Row, Tool
 from gym_conformance.contract.statuses import is_crash
 from gym_conformance.grouping import first_of_each, round_robin
 from gym_conformance.gym_under_test import Gym
+from gym_conformance.scouting.first_sessions import Noted
+from gym_conformance.scouting.words import listed_in, own_first
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.refusals import grants
-from gym_conformance.trajectories.first_sessions import Noted
 from gym_conformance.trajectories.generate import is_read, is_reading, may_read, named_alike, named_values
 from gym_conformance.trajectories.languages import script_for
 from gym_conformance.trajectories.made_up import plain_arguments, some
@@ -28,7 +29,6 @@ from gym_conformance.trajectories.outcome import StepOutcome
 from gym_conformance.trajectories.renaming import is_named_like_id, own, takes_any_word
 from gym_conformance.trajectories.returned import CALLED, Returned, located, returned, words_with_digits
 from gym_conformance.trajectories.trajectory import FirstSession, Reference, Trajectory, is_reference, passed, resolve
-from gym_conformance.trajectories.words import listed_in, own_first
 from gym_schemas import Document, NoValue, admits, minimal, name_of, properties_of, rewrite, scalars
 from gym_schemas.json_values import texts_in
 

@@ -19,12 +19,12 @@ from gym_conformance.contract.dataset_rows import Call, Row, Tool
 from gym_conformance.contract.statuses import is_success
 from gym_conformance.grouping import round_robin
 from gym_conformance.gym_under_test import Gym
+from gym_conformance.scouting.first_sessions import Noted
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.session.likeness import Answer, alike
 from gym_conformance.session.refusals import grants
 from gym_conformance.trajectories.execute import beside
-from gym_conformance.trajectories.first_sessions import Noted
 from gym_conformance.trajectories.generate import may_read
 from gym_conformance.trajectories.languages import asking_for, lists_of
 from gym_conformance.trajectories.made_up import some

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gym_conformance.trajectories.asked_forms import asked_forms
+from gym_conformance.scouting.asked_forms import asked_forms
 
 
 @pytest.mark.parametrize(

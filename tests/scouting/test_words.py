@@ -8,7 +8,7 @@ from fastapi import FastAPI, HTTPException, Response
 from gym_conformance.contract.dataset_rows import Row, Source
 from gym_conformance.dataset import Dataset
 from gym_conformance.gym_under_test import Gym
-from gym_conformance.trajectories.words import known_arguments, words_of
+from gym_conformance.scouting.words import known_arguments, words_of
 from tests.twins.judging import on_gym
 
 _LEND = {

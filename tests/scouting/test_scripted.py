@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gym_conformance.contract.dataset_rows import Call, Row, Source
-from gym_conformance.trajectories.scripted import scripted
+from gym_conformance.scouting.scripted import scripted
 
 _NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 _TOOLS = [{"type": "function", "name": name, "parameters": _NUMBER} for name in ("add", "take")]

@@ -9,7 +9,7 @@ from fastapi import FastAPI
 
 from gym_conformance.contract.dataset_rows import Row, Source
 from gym_conformance.dataset import Dataset
-from gym_conformance.trajectories.learn import learn
+from gym_conformance.scouting.learn import learn
 from tests.twins.judging import on_gym
 
 _ASIDE = {f"tag_{number}": f"tag {number}" for number in range(8)}

@@ -19,6 +19,8 @@ from gym_conformance.contract.statuses import is_error
 from gym_conformance.contract.verify_reply import is_number, rounded
 from gym_conformance.grouping import first_of_each
 from gym_conformance.gym_under_test import Gym
+from gym_conformance.scouting.learn import recorded_rows
+from gym_conformance.scouting.words import NOTHING_ASKED, KnownWords, known_arguments
 from gym_conformance.session.channel import Channel, NoRoom, PathHangs
 from gym_conformance.session.exchange import Exchange, reply_of
 from gym_conformance.session.refusals import grants
@@ -28,12 +30,10 @@ from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import Knowledge, is_reading, may_read, writes_in
 from gym_conformance.trajectories.known import reading_again
 from gym_conformance.trajectories.languages import lists_of
-from gym_conformance.trajectories.learn import recorded_rows
 from gym_conformance.trajectories.made_up import bare_reads, made_up
 from gym_conformance.trajectories.names_of_ids import ends_in_id
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, StepOutcome, differences, varying
 from gym_conformance.trajectories.trajectory import FirstSession, Schedule, Trajectory, is_linked
-from gym_conformance.trajectories.words import NOTHING_ASKED, KnownWords, known_arguments
 
 #: Runs before, and as many after: one order in C(34, 17) = 2.3 billion.
 RUNS: Final = 17
