@@ -1,5 +1,6 @@
 """Servers that only grade, with nothing recorded: what they pay is found by how their prompts ask, and what is amiss by that."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -154,3 +155,36 @@ def test_an_exit_status_that_decides_is_told(*, at_exit: bool, verdict: Verdict)
 @pytest.mark.parametrize(("strict", "verdict"), [(False, Verdict.PASS), (True, Verdict.FAIL)])
 def test_output_that_is_no_text_is_told(*, strict: bool, verdict: Verdict) -> None:
     assert worst(found_by("verify-unfinished", _app(_tests(strict=strict)), _PROGRAMS, timeout=10)) is verdict
+
+
+_LOOKUP = {
+    "type": "function",
+    "name": "get_record",
+    "parameters": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+}
+
+
+def test_a_call_that_is_paid_although_it_was_refused_is_refused_to_later_sessions_too() -> None:
+    asked = [{"input": f"Look it up, {at}.", "tools": [_LOOKUP]} for at in range(4)]
+    rows = (
+        Row({"responses_create_params": each, "target": f"some_thing_{at}"}, Source(Path("rows"), at))
+        for at, each in enumerate(asked)
+    )
+    app = FastAPI()
+
+    @app.post("/seed_session")
+    def seed() -> dict[str, str]:
+        return {}
+
+    @app.post("/get_record")
+    def get_record(body: dict[str, str]) -> dict[str, str]:
+        return {"output": json.dumps({"error": f"Record {body['name']} not found."})}
+
+    @app.post("/verify")
+    def verify(body: dict[str, Any]) -> dict[str, Any]:
+        calls = [item["arguments"] for item in body["response"]["output"] if item["type"] == "function_call"]
+        return {**body, "reward": float(any(body["target"] in call for call in calls))}
+
+    data = Dataset(tuple(rows))
+    assert on_gym(app, lambda gym: paid_answers(gym, 56), data).sessions, "what is paid is found"
+    assert worst(found_by("isolation-earlier", app, data)) is Verdict.PASS

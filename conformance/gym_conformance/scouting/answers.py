@@ -17,6 +17,7 @@ from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.row_fields import written
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.scouting.asked_forms import asked_forms
+from gym_conformance.scouting.first_sessions import noted
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.execute import FEW, beside, run
 from gym_conformance.trajectories.generate import named_values
@@ -88,14 +89,16 @@ async def paid_answers(gym: Gym, tries: int) -> PaidAnswers:
     alone = [(name, form) for name, form in tried if may_be_gold(name)]
     # a server that mixes up concurrent requests may reward the right answer only if it comes alone
     for asked, at_once in ((tried, FEW), (alone, 1)):
-        earned = await beside(
-            [partial(_reward, gym, form(first, values[first][name])) for name, form in asked], at_once
+        outcomes = await beside(
+            [partial(run, gym, Channel(gym.endpoint), form(first, values[first][name])) for name, form in asked],
+            at_once,
         )
-        for (name, form), reward in sorted(zip(asked, earned, strict=True), key=lambda one: -one[1])[:_BEST]:
+        best = sorted(zip(asked, outcomes, strict=True), key=lambda one: -one[1].earned)[:_BEST]
+        for (name, form), outcome in best:
             others = [form(row, values[row][name]) for row in unlike[name]]
-            if reward > floor and (sessions := await _first_sessions(gym, others)):
+            if outcome.earned > floor and (sessions := await _first_sessions(gym, others)):
                 by_row = {row: form(row, each[name]) for row, each in values.items() if name in each}
-                return PaidAnswers(by_row, (FirstSession(by_row[first], (), reward=reward), *sessions))
+                return PaidAnswers(by_row, (noted(by_row[first], outcome), *sessions))
     return PaidAnswers()
 
 
@@ -106,11 +109,10 @@ def _unlike(name: str, value: Any, values: Mapping[Row, Mapping[str, Any]], othe
 
 async def _first_sessions(gym: Gym, several: Sequence[Trajectory]) -> list[FirstSession]:
     """The first sessions that do this; none if all earn no more than doing nothing: the scorer may not read what one says."""
-    rewards = [await _reward(gym, one) for one in several]
+    outcomes = [await run(gym, Channel(gym.endpoint), one) for one in several]
     floors = [await _reward(gym, Trajectory(one.row)) for one in several]
-    is_paid = any(reward > floor for reward, floor in zip(rewards, floors, strict=True))
-    sessions = [FirstSession(one, (), reward=reward) for one, reward in zip(several, rewards, strict=True)]
-    return sessions if is_paid else []
+    is_paid = any(outcome.earned > floor for outcome, floor in zip(outcomes, floors, strict=True))
+    return [noted(one, outcome) for one, outcome in zip(several, outcomes, strict=True)] if is_paid else []
 
 
 def _said(form: str, row: Row, value: Any) -> Trajectory:

@@ -4,12 +4,14 @@ Nothing was used up by then: no seat, no stock, no name.
 """
 
 import time
+from dataclasses import replace
 
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.session.contracts import Session
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.refusals import grants
 from gym_conformance.trajectories.followed import linked
+from gym_conformance.trajectories.outcome import Outcome, StepOutcome
 from gym_conformance.trajectories.trajectory import FirstSession, Trajectory
 
 
@@ -38,3 +40,15 @@ class Noted:
         calls = linked(self._row, [(call, reply.said) for call, reply in self._played])
         refused = frozenset(at for at, (call, reply) in enumerate(self._played) if not grants(reply, call.arguments))
         return FirstSession(Trajectory(self._row, calls, refused), tuple(self._began))
+
+
+def noted(trajectory: Trajectory, outcome: Outcome) -> FirstSession:
+    """A session that was run alone, with the calls that it was granted, and what it earned."""
+    steps = enumerate(zip(trajectory.calls, outcome.calls, strict=False))  # a server that only grades is sent none
+    refused = frozenset(at for at, (call, step) in steps if not granted(call, step))
+    return FirstSession(replace(trajectory, noise=refused), outcome.began, reward=outcome.earned)
+
+
+def granted(call: Call, step: StepOutcome) -> bool:
+    """Whether the call was granted."""
+    return step.source is not None and grants(step.source, call.arguments)

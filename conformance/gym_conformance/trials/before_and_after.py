@@ -19,11 +19,11 @@ from gym_conformance.contract.statuses import is_error
 from gym_conformance.contract.verify_reply import is_number, rounded
 from gym_conformance.grouping import first_of_each
 from gym_conformance.gym_under_test import Gym
+from gym_conformance.scouting.first_sessions import granted
 from gym_conformance.scouting.learn import recorded_rows
 from gym_conformance.scouting.words import NOTHING_ASKED, KnownWords, known_arguments
 from gym_conformance.session.channel import Channel, NoRoom, PathHangs
 from gym_conformance.session.exchange import Exchange, reply_of
-from gym_conformance.session.refusals import grants
 from gym_conformance.session.server_fault import ServerFault
 from gym_conformance.trajectories.execute import beside, run
 from gym_conformance.trajectories.followed import followed
@@ -32,7 +32,7 @@ from gym_conformance.trajectories.known import reading_again
 from gym_conformance.trajectories.languages import lists_of
 from gym_conformance.trajectories.made_up import bare_reads, made_up
 from gym_conformance.trajectories.names_of_ids import ends_in_id
-from gym_conformance.trajectories.outcome import Difference, Outcome, Place, StepOutcome, differences, varying
+from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, varying
 from gym_conformance.trajectories.trajectory import FirstSession, Schedule, Trajectory, is_linked
 
 #: Runs before, and as many after: one order in C(34, 17) = 2.3 billion.
@@ -122,17 +122,13 @@ class FirstLook:
             runs = (played.outcome, *repeated)
             steps = zip(played.trajectory.calls, *(each.calls for each in runs), strict=False)
             refused = frozenset(
-                at for at, (call, *each) in enumerate(steps) if not all(_granted(call, one) for one in each)
+                at for at, (call, *each) in enumerate(steps) if not all(granted(call, one) for one in each)
             )
             earned = played.outcome.reward
             reward = earned if is_number(earned) and all(each.reward == earned for each in runs) else None
             if played.outcome.calls:  # a server that only grades is sent none
                 trajectory = replace(played.trajectory, noise=refused)
                 yield FirstSession(trajectory, played.outcome.began, len(runs), reward)
-
-
-def _granted(call: Call, step: StepOutcome) -> bool:
-    return step.source is not None and grants(step.source, call.arguments)
 
 
 def reads_on(gym: Gym, row: Row) -> Trajectory:
