@@ -298,6 +298,52 @@ def test_what_was_closed_meanwhile_is_not_changed(*, careful: bool, verdict: Ver
 
 
 @dataclass
+class Parcels:
+    status: dict[str, str] = field(default_factory=lambda: {"p1": "packed", "p2": "delivered"})
+    complaints: list[str] = field(default_factory=list)
+
+
+def parcel_desk(*, careful: bool) -> ResourcesServer:
+    """Parcels are called back until they are delivered; unless it is `careful`, they are before it finds that one is."""
+
+    def call_back(state: Parcels, parcel: str) -> dict[str, Any]:
+        """Call a parcel back that is under way."""
+        before = state.status[parcel]
+        if not careful:
+            state.status[parcel] = "called back"
+        if before != "packed":
+            raise HttpRefusal(409, "the parcel is no longer under way")
+        state.status[parcel] = "called back"
+        return {"called_back": parcel}
+
+    def complain(state: Parcels, parcel: str) -> dict[str, Any]:
+        """Complain about a parcel."""
+        state.complaints.append(parcel)
+        return {"complaints": len(state.complaints)}
+
+    def show_parcel(state: Parcels, parcel: str) -> dict[str, Any]:
+        """Show a parcel."""
+        return {"parcel": parcel, "status": state.status[parcel]}
+
+    return ResourcesServer("parcels", tools=[call_back, complain, show_parcel], verify=lambda: 0.0, state=Parcels)
+
+
+@pytest.mark.parametrize(("careful", "verdict"), [(True, Verdict.PASS), (False, Verdict.FAIL)])
+def test_what_another_rollout_does_is_refused_for_the_things_of_this_one(*, careful: bool, verdict: Verdict) -> None:
+    server = parcel_desk(careful=careful)
+    data = rows_of(server)
+    called_back = ("call_back", {"parcel": "p1"}, {"called_back": "p1"})
+    complained = (
+        ("show_parcel", {"parcel": "p2"}, {"parcel": "p2", "status": "delivered"}),
+        ("complain", {"parcel": "p2"}, {"complaints": 1}),
+    )
+    first, second = data.rows
+    rollouts = (rollout_of(first, called_back), rollout_of(second, *complained))
+    found = found_by("calls-refused-harmless", server, replace(data, rollouts=rollouts))
+    assert worst(found) is verdict, [one.actual for one in found]
+
+
+@dataclass
 class Vault:
     deeds: list[str] = field(default_factory=lambda: ["house", "boat", "field"])
 

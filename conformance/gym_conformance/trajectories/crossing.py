@@ -1,6 +1,6 @@
 """Known calls with each other's values: combinations no rollout tried hit what is full, taken or over. Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, combinations, islice, product
 from typing import Any
@@ -17,15 +17,19 @@ _VALUES, _CALLS, _AFTER = 4, 12, 2
 _WORDS = frozenset({"description", "title", "default", "examples"})
 
 
-def crossed(trajectory: Trajectory) -> Iterator[tuple[str, list[Call]]]:
+def crossed(trajectory: Trajectory, others: Iterable[Call] = ()) -> Iterator[tuple[str, list[Call]]]:
     """For each tool that writes, its calls combined with all values that the trajectory uses under the same names.
 
-    Before these, a call puts a thing in relation to itself, if it has two arguments for things of one kind.
+    Before these, a call puts a thing in relation to itself, if it has two arguments for things of one kind. A tool that
+    the trajectory does not call is called as in `others`.
     """
-    for name in dict.fromkeys(call.name for call in trajectory.calls if not is_reading(call)):
-        known = [call for call in trajectory.calls if call.name == name]
-        made = chain(_with_itself(trajectory, known[0]), _combined(trajectory, known[0]))
-        calls = [call for call in made if call not in known]
+    first = dict[str, Call]()
+    for call in chain(trajectory.calls, others):
+        if not is_reading(call):
+            first.setdefault(call.name, call)
+    for name, call in first.items():
+        made = chain(_with_itself(trajectory, call), _combined(trajectory, call))
+        calls = [call for call in made if call not in trajectory.calls]
         taken = [call for call in calls if admits(trajectory.row.parameters_of(name), resolve(call.arguments, []))]
         if taken:
             yield name, taken[:_CALLS]

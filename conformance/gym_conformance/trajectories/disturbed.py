@@ -78,7 +78,7 @@ def known_disturbed(knowledge: Knowledge) -> list[Schedule]:
     writing = writing[:_STRANGE_ONES]
     spoilt = [each for one in writing for each in _with_one_spoilt(one)]
     damaged = islice((each for one in writing for each in _with_damaged_texts(one)), _STRANGE_CALLS)
-    mixed = islice((each for one in writing for each in _with_crossed(one)), _STRANGE_CALLS)
+    mixed = islice((each for one in writing for each in _with_crossed(knowledge, one)), _STRANGE_CALLS)
     untimely = islice((each for one in writing for each in _at_a_wrong_time(one)), _STRANGE_CALLS)
     late = [each for one in writing for each in _once_all_is_done(knowledge, one)]
     own = [each for one in writing for each in _with_its_own_refused(one)]
@@ -244,18 +244,27 @@ def _of_wrong_length(schema: Mapping[str, Any], known: str) -> Iterator[str]:
         yield known[: least - 1]
 
 
-def _with_crossed(trajectory: Trajectory) -> Iterator[Trajectory]:
+def _with_crossed(knowledge: Knowledge, trajectory: Trajectory) -> Iterator[Trajectory]:
     """For each tool, the trajectory with calls that combine its values, repeating its reads at the end.
 
     The calls are also inserted after the last call of that tool, since a later one may end the episode, after which all
-    calls are refused alike.
+    calls are refused alike. A tool that only other trajectories call may refuse what this one is about: an order that
+    was delivered cannot be cancelled.
     """
-    for name, calls in crossed(trajectory):
+    for name, calls in crossed(trajectory, _of_other_tools(knowledge, trajectory)):
         end = len(trajectory.calls)
-        last = max(at for at, call in enumerate(trajectory.calls) if call.name == name)
+        last = max((at for at, call in enumerate(trajectory.calls) if call.name == name), default=end - 1)
         linked = any(is_linked(call.arguments) for call in calls)
         for at in {end, end if linked else last + 1}:
             yield reading_again(trajectory).with_noise(at, *calls)
+
+
+def _of_other_tools(knowledge: Knowledge, trajectory: Trajectory) -> Iterator[Call]:
+    """A known call of each tool of the row that the trajectory does not call."""
+    called = {call.name for call in trajectory.calls}
+    for tool in trajectory.row.tools:
+        if tool.name not in called:
+            yield from (Call(tool.name, resolve(each, [])) for each in knowledge.meaningful.get(tool.name, ())[:1])
 
 
 def _with_strange_names(trajectory: Trajectory, seen: set[tuple[str, str, bool]]) -> Iterator[Trajectory]:

@@ -380,7 +380,8 @@ async def calls_refused_harmless(trial: Trial, schedule: Schedule) -> None:
 
     The refused calls lack arguments or have wrong ones, refer to something that does not exist, or cannot be parsed
     because the text is cut off or has an extra bracket; or the definition allows them and the state does not, such as a
-    known write right after the seed, one that was refused when it was recorded, or one with another member of an enum.
+    known write right after the seed, one that was refused when it was recorded, one with another member of an enum, or
+    what another rollout does, done to this one's things.
     They come before or after a known call, or in its place, and reads follow. If there are several in a session, only
     those that are refused count.
 
