@@ -74,9 +74,13 @@ class LosesItOnErrors(AnswersUnknownPathsItself):
 
 @pytest.mark.parametrize(
     ("server", "likely", "lost"),
-    [(AnswersUnknownPathsItself, "a path that it does not know", 1), (LosesItOnErrors, "SessionMiddleware", 2)],
+    [
+        (AnswersUnknownPathsItself, "before the handler runs", 1),
+        (LosesItOnErrors, "before the handler runs", 2),
+        (CookieOnce, "SessionMiddleware", 2),
+    ],
 )
-def test_a_lost_cookie_is_laid_to_unknown_paths_only_where_no_other_reply_lacks_it(
+def test_a_lost_cookie_is_laid_to_the_framework_where_only_refusals_lack_it(
     server: type[ReferenceServer], likely: str, lost: int
 ) -> None:
     [failed] = found_by("cookie-sent-again", server())

@@ -16,7 +16,7 @@ from gym_conformance.contract.endpoints import SEED_SESSION, VERIFY, tool_path
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import DO_NOTHING
 from gym_conformance.contract.session_cookies import Cookies, payload_of
-from gym_conformance.contract.statuses import is_crash, is_success
+from gym_conformance.contract.statuses import is_crash, is_refusal, is_success
 from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit, post
@@ -42,7 +42,7 @@ _LOST = "simple_agent replaces its cookies with those of each reply: after this 
 _ANYWHERE = (
     "Starlette's SessionMiddleware may set it only where the request wrote to request.session: assign the id each time."
 )
-_UNROUTED = "Policies make up tools, and the framework answers a path that it does not know by itself: set the cookie there, too."
+_REFUSED = "The framework refuses a path that it does not know, or a body, before the handler runs: set the cookie around all routes."
 _UNCHECKED = "The session id from the cookie is used without checking that the session exists."
 _WHATEVER_SESSION = (
     "The tool's function raises on this call as the first one of any session: it takes for granted what a call before it "
@@ -95,7 +95,7 @@ async def cookie_sent_again(trial: Trial, _: object) -> None:
     exchanges = [await trial.channel.send(request) for request in requests]
     without = [each for each in exchanges if not is_crash(reply_of(each).status) and not each.received]
     if without:
-        likely = _LOST + (_UNROUTED if without == exchanges[:1] else _ANYWHERE)
+        likely = _LOST + (_REFUSED if all(is_refusal(reply_of(each).status) for each in without) else _ANYWHERE)
         actual = f"none from {', '.join(map(str, without))}"
         raise Violation("a Set-Cookie header on every reply", actual, likely, Cause.LOST_SESSION)
 
