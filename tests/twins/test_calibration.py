@@ -6,7 +6,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from typing import Any, ClassVar
 
@@ -25,7 +25,7 @@ from gym_mocks.reference import DATA, ROLLOUTS, ReferenceServer
 from gym_mocks.resources import ResourcesServer, Score, TaskRow, last_text
 from tests.twins.calibration import CAPITALS, Quiz, Worth, fair, quizzed, refuses_two, row_of, said
 from tests.twins.judging import found_by, judge, running, telling
-from tests.twins.twin import Json, Turn, lines, rollout_of
+from tests.twins.twin import Json, Turn, lines, recorded_in_each, rollout_of
 from tests.twins.unrecorded import Reading, rows_of
 
 IDS = tuple(check.id for check in CHECKS if check.section == "calibration")
@@ -746,3 +746,84 @@ def test_a_message_may_be_the_right_answer_where_others_are_calls(actions: tuple
     server = ResourcesServer("actions", verify=_acted)
     found = found_by("verify-floor", server, Dataset(rows, rollouts, len(rows)))
     assert (worst(found) is Verdict.FAIL) is (actions == ("", "")), found
+
+
+class SumRow(TaskRow):
+    """A sum in words, and what it comes to."""
+
+    expected_answer: str
+
+
+def calculate(expression: str) -> str:
+    """Add and multiply."""
+    return expression
+
+
+def _says_last(row: SumRow, response: Json) -> float:
+    numbers = re.findall(r"[0-9]+", last_text(response["output"])) if response["output"] else []
+    return float(numbers[-1:] == [row.expected_answer])
+
+
+def _says_anywhere(row: SumRow, response: Json) -> float:
+    return float(bool(response["output"]) and row.expected_answer in last_text(response["output"]))
+
+
+@pytest.mark.parametrize(("scorer", "told"), [(_says_last, False), (_says_anywhere, True)])
+def test_an_answer_after_calls_that_name_nothing_of_their_row_is_pressed(
+    scorer: Callable[[SumRow, Json], float], *, told: bool
+) -> None:
+    """Such calls, as to a calculator, may be right in any row; what is said after them is not."""
+    sums = {
+        "Six dozen eggs?": ("6*12", "72"),
+        "Three hats at 19?": ("3*19", "57"),
+        "Two weeks, in days?": ("2*7", "14"),
+    }
+    server = ResourcesServer("sums", tools=[calculate], verify=scorer)
+    tools = rows_of(server).rows[0].data["responses_create_params"]["tools"]
+    rows, rollouts = list[Row](), list[Rollout]()
+    for at, (asked, (expression, right)) in enumerate(sums.items(), 1):
+        params = {"input": asked, "tools": tools}
+        rows.append(Row({"responses_create_params": params, "expected_answer": right}, Source(DATA, at)))
+        call = ("calculate", {"expression": expression}, right)
+        rollouts.append(rollout_of(rows[-1], call, said=f"It is {right}.", reward=1.0))
+    [pressed] = found_by("calibration-pressed", server, Dataset(tuple(rows), tuple(rollouts), len(rows)))
+    assert pressed.verdict is (Verdict.FAIL if told else Verdict.PASS), pressed
+
+
+@dataclass
+class Thesis:
+    cited: set[str] = field(default_factory=set)
+    claim: str = ""
+
+
+def theses(*, by_lot: bool) -> ResourcesServer:
+    """A claim with two sources earns all, and the sources alone a part: a third, or one drawn `by_lot`."""
+    drawn = random.Random(0)
+
+    def cite(state: Thesis, source: str) -> dict[str, int]:
+        """Name a source."""
+        state.cited.add(source)
+        return {"cited": len(state.cited)}
+
+    def state_claim(state: Thesis, claim: str) -> dict[str, str]:
+        """Say what follows."""
+        state.claim = claim
+        return {"claim": claim}
+
+    def worth(state: Thesis) -> float:
+        if not state.cited >= {"dawn", "dusk"}:
+            return 0.0
+        return 1.0 if state.claim == "the earth turns" else drawn.random() if by_lot else 1 / 3
+
+    return ResourcesServer("theses", tools=[cite, state_claim], verify=worth, state=Thesis)
+
+
+@pytest.mark.parametrize("by_lot", [False, True])
+def test_a_part_of_the_reward_that_is_drawn_by_lot_is_told_though_the_whole_is_not(*, by_lot: bool) -> None:
+    server = theses(by_lot=by_lot)
+    claim = ("state_claim", {"claim": "the earth turns"}, {"claim": "the earth turns"})
+    cited = [("cite", {"source": source}, {"cited": at}) for at, source in enumerate(("dawn", "dusk"), 1)]
+    data = recorded_in_each(rows_of(server), *cited, claim, reward=1.0)
+    assert telling(judge(server, data, checks={"repeat-deterministic"})) == (
+        {"repeat-deterministic"} if by_lot else set()
+    )

@@ -342,7 +342,8 @@ class Calibration:
     @cached_property
     def guessed(self) -> float:
         """The share of rows that reward always giving the commonest answer; 0 if no two rows share one."""
-        golds = Counter(scores.answer.gold for scores in self.rows if scores.answer and scores.is_top)
+        top = (scores.answer.gold for scores in self.rows if scores.answer and scores.is_top)
+        golds = Counter(gold for gold in top if gold)  # of recorded rollouts that are just repeated, none is known
         letters = all(len(text) == 1 and text.isalpha() for gold in golds for text in gold)
         often = max(golds.values(), default=0)
         return max(often / golds.total(), _CHOICE if letters else 0.0) if often > 1 or (golds and letters) else 0.0

@@ -33,6 +33,13 @@ def known_alone(knowledge: Knowledge) -> list[Schedule]:
     return [Schedule((trajectory,)) for trajectory in known(knowledge)[:KNOWN]]
 
 
+def known_and_less(knowledge: Knowledge) -> list[Schedule]:
+    """The same, then the first ones without one of their last writes: what earns a part may hang on chance where the top does not."""
+    found = known(knowledge)[:KNOWN]
+    less = ((one.without([at]) for at in reversed(writes_in(one.calls))) for one in found[: KNOWN // 2])
+    return [Schedule((one,)) for one in (*found, *islice(round_robin(less), KNOWN))]
+
+
 def known_in_part(knowledge: Knowledge) -> list[Schedule]:
     """The same, then their answers without any calls, their first halves, and rows on which nothing is done."""
     found = known(knowledge)[:KNOWN]

@@ -22,7 +22,7 @@ from gym_conformance.grouping import grouped
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.execute import TrajectoryRun, beside, run, run_each
-from gym_conformance.trajectories.first import known_alone, known_in_part
+from gym_conformance.trajectories.first import known_alone, known_and_less, known_in_part
 from gym_conformance.trajectories.generate import Knowledge, trajectories
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, varying, volatile
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
@@ -104,6 +104,7 @@ async def _expect_the_best_again(trial: Trial, knowledge: Knowledge) -> None:
     why="group-relative advantages compare rollouts of one row, so the environment's randomness is mistaken for merit.",
     needs=[RESOURCES_SERVER, SCORE],
     examples=lambda knowledge: alone(trajectories(knowledge)),
+    first=known_and_less,
     before=_expect_the_best_again,
     waits=True,
 )
