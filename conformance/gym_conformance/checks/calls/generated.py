@@ -417,7 +417,7 @@ async def calls_refused_harmless(trial: Trial, schedule: Schedule) -> None:
     raise Violation(
         f"{difference.answer}, as without the refused call",
         f"{difference.actual!r}",
-        _ROLLED_BACK if in_words else "The tool changes state before it has checked its arguments.",
+        _ROLLED_BACK if in_words else _TOO_EARLY,
     )
 
 
@@ -489,6 +489,7 @@ _REFUSED_BEFORE = (
     "The body is refused before the session is looked up, so the reply sets no cookie, and simple_agent, which replaces its "
     "cookies with those of each reply, loses the session. Set the cookie before the body is parsed."
 )
+_TOO_EARLY = "The tool changes state before it has checked its arguments, or whether the state allows them."
 _ROLLED_BACK = (
     "The refused call undoes the calls before it, such as by rolling back a transaction that nobody has committed: commit "
     "each call that succeeds, or roll back to a savepoint."
