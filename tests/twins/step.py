@@ -1,13 +1,18 @@
 """Gymnasium-style servers: one that keeps every rule, and twins of it with one fault each."""
 
+import asyncio
 import itertools
 import json
 import re
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
+from gym_conformance.contract.dataset_rows import Row, Source
+from gym_conformance.dataset import Dataset
 from gym_mocks.resources import SignedCookie
 from gym_mocks.wire import App, HttpRefusal, HttpReply, HttpRequest
 from gym_mocks.wire.client import ASGIApp
@@ -267,9 +272,127 @@ class AsksBackForAll(AsksBack, GuessesForAll):
     """So is the number of the last reset."""
 
 
+class Paying(Guessing):
+    """The right number earns 1, and any guess ends the episode; there is a notebook besides."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.over: set[str] = set()
+        self.notes: dict[str, list[str]] = {}
+
+    def reset(self, session_id: str, row: Json) -> Any:
+        said = super().reset(session_id, row)
+        self.over.discard(session_id)
+        self.notes[session_id] = []
+        return f"{said} Or make a note: <note>two, perhaps</note>."
+
+    def noted(self, session_id: str) -> list[str]:
+        """The notebook."""
+        return self.notes[session_id]
+
+    def reward(self, session_id: str, *, right: bool) -> float:
+        """What a guess earns."""
+        del session_id
+        return float(right)
+
+    def step(self, session_id: str, output: list[Json]) -> Json:
+        written = json.dumps(output)
+        answer = {"observation": None, "reward": 0.0, "terminated": True, "truncated": False}
+        if session_id in self.over:
+            return answer
+        if note := re.search(r"<note>(.*?)</note>", written):
+            self.noted(session_id).append(note[1])
+        if guess := re.search(r"<guess>([^<]*)</guess>", written):
+            self.over.add(session_id)
+            right = guess[1] == str(self.lines[self.key(session_id)])
+            return answer | {"reward": self.reward(session_id, right=right)}
+        notes = ", ".join(self.noted(session_id)) or "none"
+        return answer | {"observation": f"Your notes: {notes}. Guess.", "terminated": False}
+
+
+class PaysOnce(Paying):
+    """What was found once is worth nothing to whoever finds it again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: set[int] = set()
+
+    def reward(self, session_id: str, *, right: bool) -> float:
+        lines = self.lines[session_id]
+        first = right and lines not in self.found
+        self.found |= {lines} if right else set()
+        return float(first)
+
+
+class PaysTheFirstRow(Paying):
+    def reset(self, session_id: str, row: Json) -> Any:
+        self.first = getattr(self, "first", row)
+        return super().reset(session_id, self.first)
+
+
+class OneNotebook(Paying):
+    def noted(self, session_id: str) -> list[str]:
+        del session_id
+        return self.notes.setdefault("all", [])
+
+
+class TakesItForANumber(Paying):
+    def step(self, session_id: str, output: list[Json]) -> Json:
+        if guess := re.search(r"<guess>([^<]*)</guess>", json.dumps(output)):
+            int(guess[1])
+        return super().step(session_id, output)
+
+
+class ReadsItsCalls(Counting):
+    def step(self, session_id: str, output: list[Json]) -> Json:
+        for item in output:
+            if item["type"] == "function_call":
+                json.loads(item["arguments"])
+        return super().step(session_id, output)
+
+
+class SetsItsCookieOnce(Counting):
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        reply = await super().dispatch(request)
+        headers = [each for each in reply.headers if each[0] != "set-cookie"]
+        return reply if request.path == "/reset" else replace(reply, headers=tuple(headers))
+
+
+class CurrentAcrossAnAwait(Counting):
+    """The session of a step is that of the last one to begin."""
+
+    current = ""
+
+    async def _step(self, request: HttpRequest) -> HttpReply:
+        self.current = request.session_id
+        await asyncio.sleep(0.01)
+        return await super()._step(request.within(self.current))
+
+
+class HasRoomForTwenty(Counting):
+    def reset(self, session_id: str, row: Json) -> Any:
+        while len(self.steps) >= 20:
+            self.steps.pop(next(iter(self.steps)))
+        return super().reset(session_id, row)
+
+    def step(self, session_id: str, output: list[Json]) -> Json:
+        if session_id not in self.steps:
+            raise HttpRefusal(409, "reset first")
+        return super().step(session_id, output)
+
+
 def stepping(name: str, fails: str, make: Callable[[], ASGIApp], **more: Any) -> Twin:
     """A gymnasium-style twin."""
-    return twin(f"stepping: {name}", fails, make, data=unrecorded(), **more)
+    return twin(f"stepping: {name}", fails, make, **{"data": unrecorded(), **more})
+
+
+#: Rows without tools, each with another number of lines.
+GUESSED = Dataset(
+    tuple(
+        Row({"responses_create_params": {"input": "Guess."}, "stock": ["line"] * lines}, Source(Path("rows"), lines))
+        for lines in range(4)
+    )
+)
 
 
 TWINS = (
@@ -296,4 +419,13 @@ TWINS = (
     stepping("can be closed once", "step-close", ClosesOnce),
     stepping("plays a step again", "step-idempotent", PlaysItAgain),
     stepping("remembers the best", "step-earlier", RemembersTheBest),
+    stepping("pays for what is right", "", Paying, data=GUESSED),
+    stepping("pays for it once", "step-repeats", PaysOnce, data=GUESSED),
+    stepping("the first row for all", "step-reads-row", PaysTheFirstRow, data=GUESSED),
+    stepping("one notebook for all", "step-told", OneNotebook, data=GUESSED),
+    stepping("takes it for a number", "step-answers", TakesItForANumber),
+    stepping("reads its calls", "step-degenerate", ReadsItsCalls),
+    stepping("sets its cookie once", "step-cookie", SetsItsCookieOnce),
+    stepping("the current episode across an await", "step-concurrent", CurrentAcrossAnAwait),
+    stepping("has room for twenty", "step-concurrent", HasRoomForTwenty),
 )

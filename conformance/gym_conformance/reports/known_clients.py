@@ -80,7 +80,8 @@ CLIENTS: Final = (
     ),
     KnownClient("Unsloth's notebook", ("live-root", *_UNSEEDED, "verify-scores-rows"), _ALONE, _UNSEEDED),
     KnownClient("environment servers (0.7.0)", ("typed-seed", "typed-seed-repeat", "typed-close", "typed-close-busy")),
-    KnownClient("gymnasium_agent (0.4.0 to 0.7.0)", ("step-resets", "step-answers")),
+    KnownClient("gymnasium_agent (0.4.0, 0.5.1)", ("step-resets", "step-answers", "step-cookie")),
+    KnownClient("gymnasium_agent (0.6.0, 0.7.0)", ("step-resets", "step-answers")),
     KnownClient("gym eval run, of environment servers (0.7.0)", ("run-answers", "run-rewards", "run-aggregates")),
 )
 

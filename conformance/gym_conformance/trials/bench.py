@@ -6,11 +6,11 @@ from typing import Any
 from gym_conformance.calibration.prompt_places import JudgedRow
 from gym_conformance.calibration.row_plan import RowPlan
 from gym_conformance.calibration.row_scores import Calibration, RowScores
-from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.findings import Cause
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.mcp.offer import Offer
 from gym_conformance.oracle import Oracle
+from gym_conformance.scouting.acting import Exploration
 from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trajectories.in_flight import HERE, Drivers, Load
 from gym_conformance.trajectories.outcome import Outcome, Place
@@ -66,7 +66,7 @@ class Learned:
         answered: paths that properties have asked for, and that have answered without an error at least once.
         alone: what trajectories came to alone, of the first few.
         waiting: sessions that were begun when it was learned, and are left alone until a check takes them up.
-        observed: what gymnasium-style servers say to the policy at a reset and after a message that does nothing, by row.
+        explored: episodes of a gymnasium-style server that were found by trying; None until a check asks.
         taken_up: what became of those that a check has taken up.
         after_errors: trajectories whose later replies were others after calls that were refused only in words; None until
             that was looked for.
@@ -90,7 +90,7 @@ class Learned:
     answered: set[str] = field(default_factory=set, repr=False)
     alone: dict[Any, KnownAlone] = field(default_factory=dict, repr=False)
     waiting: list[Waiting] = field(default_factory=list, repr=False)
-    observed: dict[Row, str] = field(default_factory=dict, repr=False)
+    explored: Exploration | None = field(default=None, repr=False)
     taken_up: list[TakenUp] = field(default_factory=list, repr=False)
     after_errors: list[Trajectory] | None = field(default=None, repr=False)
     waited: set[str] = field(default_factory=set)

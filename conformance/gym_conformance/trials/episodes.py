@@ -4,53 +4,73 @@ Source throughout: `GymnasiumServer` in resources_servers/gymnasium/base.py, and
 responses_api_agents/gymnasium_agent/app.py (0.4.0 to 0.7.0).
 """
 
+import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import groupby, islice
+from random import Random
 from typing import Any, Final
 
-from gym_conformance.contract.dataset_rows import Rollout, Row
+from gym_conformance.contract.dataset_rows import Call, Rollout, Row
 from gym_conformance.contract.endpoints import RESET, STEP
-from gym_conformance.contract.policy_output import DO_NOTHING, message, response
+from gym_conformance.contract.policy_output import DO_NOTHING, function_call, message, response
 from gym_conformance.contract.statuses import is_success
+from gym_conformance.scouting.acting import (
+    Action,
+    Exploration,
+    Explored,
+    Play,
+    calls_to_make,
+    odd_texts,
+    shown_in,
+    texts_to_write,
+)
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit
-from gym_conformance.session.exchange import Reply, reply_of
+from gym_conformance.session.exchange import Exchange, Reply, reply_of
 from gym_conformance.session.stepping import SteppingSession
-from gym_conformance.trajectories.outcome import Outcome, StepOutcome
+from gym_conformance.trajectories.execute import beside
+from gym_conformance.trajectories.made_up import bare_reads
+from gym_conformance.trajectories.outcome import Difference, Outcome, Place, StepOutcome, differences
+from gym_conformance.trials.before_and_after import RUNS
 from gym_conformance.trials.trial import Trial
 
 #: Steps of an episode; the agent takes ten (`max_steps`).
-STEPS: Final = 8
+STEPS: Final = 10
 
-#: Recorded rollouts that are played, and rows whose prompts and observations are read.
+#: Recorded rollouts that are played.
 _PLAYS: Final = 4
 
-#: What these show, as far as it is looked at.
-_LOOKED_AT: Final = 100
+#: Rows that are explored, episodes of each, at least so many however long they take, and seconds after which none is begun.
+_ROWS, _WALKS, _LEAST, _SECONDS = 4, 16, 2, 3.0
 
-#: What a prompt or an observation shows the policy to write: in a tag, in backquotes, in quotation marks or in brackets.
-_SHOWN: Final = re.compile(r"<(\w+)>[^<>\n]{1,40}</\1>|`[^`\n]{1,40}`|\"[^\"\n]{1,40}\"|\[[^\]\n]{1,40}\]")
+#: Rows whose episodes are begun before any is played.
+_UNTOUCHED: Final = 2
 
-#: What is shown to be chosen from, as in `<move>left|right</move>`.
-_CHOICE: Final = re.compile(r"\w+(?: ?\| ?\w+)+")
+#: The number of the episode in which all is done that the policy is shown.
+_SHOWN: Final = 1
 
+#: Where a sentence ends.
+_SENTENCE: Final = re.compile(r"[.!?:\n]")
 
-Action = Mapping[str, Any]
+#: The share of episodes that begin as others went.
+_GO_ON: Final = 0.5
 
+#: Actions that mean nothing.
+_ODD: Final = 30
 
-@dataclass(frozen=True)
-class Play:
-    """What a policy does in an episode of a row."""
-
-    row: Row
-    actions: Sequence[Action]
+#: The weights of what was tried and brought nothing else, and of what no text shows, beside 1 for what one shows and
+#: nobody has tried.
+_IN_VAIN, _NOT_SHOWN = 0.05, 0.4
 
 
 def episode_session(trial: Trial, row: Row | None = None, channel: Channel | None = None) -> SteppingSession:
     """A session that is not reset yet."""
-    return SteppingSession(channel or trial.channel, row or trial.gym.row, CookieHabit.REPLACING)
+    return SteppingSession(channel or trial.channel, row or trial.gym.row, CookieHabit.COLLECTING)
 
 
 def _turns(output: Iterable[Any]) -> Iterator[Action]:
@@ -65,41 +85,161 @@ def _turns(output: Iterable[Any]) -> Iterator[Action]:
 
 
 async def plays(trial: Trial) -> Sequence[Play]:
-    """Episodes to play: recorded ones, longest first, those of what the policy is shown, and one of the same message again and again."""
+    """Episodes to play: recorded ones, the best that were found, and one of the same message again and again."""
+    found = [each.play for each in await best_explored(trial) if each.play.actions]
+    return [*recorded_plays(trial), *found, Play(trial.gym.row, (DO_NOTHING.response,) * STEPS)]
+
+
+def recorded_plays(trial: Trial) -> Sequence[Play]:
+    """What the policy did in recorded rollouts, in the longest ones."""
     gym = trial.gym
     recorded = [(row, rollout) for row, rollouts in gym.recorded.items() for rollout in rollouts]
     recorded = recorded or [(gym.row, rollout) for rollout in gym.rollouts]
     longest = sorted(recorded, key=lambda each: -len(each[1].output))[:_PLAYS]
-    played = [Play(row, tuple(islice(_turns(rollout.output), STEPS))) for row, rollout in longest]
-    prompts = [*((row, rollout.data) for row, rollout in recorded), *((row, row.data) for row in gym.rows)]
-    texts = [(row, [*Rollout.input_texts(data), await _observed(trial, row)]) for row, data in prompts[:_PLAYS]]
-    shown = [Play(row, _shown(said)) for row, said in texts]
-    return [*(play for play in (*played, *shown) if play.actions), Play(gym.row, [DO_NOTHING.response] * STEPS)]
+    found = [Play(row, tuple(islice(_turns(rollout.output), STEPS))) for row, rollout in longest]
+    return [play for play in found if play.actions]
 
 
-async def _observed(trial: Trial, row: Row) -> str:
-    """What a reset says, and a step whose message does nothing, which often is how to act."""
-    observed = trial.learned.observed
-    if row not in observed:
-        session = episode_session(trial, row, Channel(trial.gym.endpoint))
-        replies = [reply_of(await session.seed()), reply_of(await session.step(DO_NOTHING.response))]
+async def best_explored(trial: Trial) -> Sequence[Explored]:
+    """Of each row that was explored, the episode that earned the most, or was told the most, and what is shown, in its order."""
+    each_row = (await explored(trial)).episodes.values()
+    best = [max(several, key=lambda each: (each.earned, each.told)) for several in each_row]
+    shown = [several[_SHOWN] for several in each_row]
+    return [*best, *(each for each in shown if each not in best)]
+
+
+async def explored(trial: Trial) -> Exploration:
+    """How episodes begin, and some that were found by trying what the policy is shown; found out the first time."""
+    if trial.learned.explored is None:
+        rows = trial.gym.rows[:_ROWS]
+        probes = [
+            Play(row, actions)
+            for row in rows[:_UNTOUCHED]
+            for actions in ((), (DO_NOTHING.response,), tuple(map(_called, bare_reads(row)[:STEPS])))
+        ]
+        began = time.monotonic()
+        untouched = [await times(trial, probe) for probe in probes]
+        until = time.monotonic() + _SECONDS
+        found = await beside([partial(_Explorer(trial, row).explore, until) for row in rows])
+        trial.learned.explored = Exploration(
+            began, list(zip(probes, untouched, strict=True)), dict(zip(rows, found, strict=True))
+        )
+    return trial.learned.explored
+
+
+async def times(trial: Trial, play: Play) -> Sequence[Outcome]:
+    """What the episode comes to, many times; the first is on the trial's record."""
+    channels = [trial.channel, *(Channel(trial.gym.endpoint) for _ in range(RUNS - 1))]
+    return await beside([partial(played, trial, channel, play) for channel in channels])
+
+
+class _Explorer:
+    """Finds out how to act on a row, by acting: what brings something else is done more often."""
+
+    def __init__(self, trial: Trial, row: Row) -> None:
+        self._trial = trial
+        self._row = row
+        self._said = [*Rollout.input_texts(row.data)]
+        self._tried = Counter[str]()
+        self._moved = Counter[str]()
+        self._draw = Random(str(row))
+        self._furthest: Sequence[
+            tuple[str, Action]
+        ] = ()  # what brought something else each time, in the episode with most of it
+        self._in_vain: str | None = None  # how the answer to what does nothing begins
+
+    async def explore(self, until: float) -> Sequence[Explored]:
+        """Some episodes, each played once more at once."""
+        found = list[Explored]()
+        while len(found) < _WALKS and (len(found) < _LEAST or time.monotonic() < until):
+            walked = await self._walked(self._beginning(len(found)))
+            again = await played(self._trial, Channel(self._trial.gym.endpoint), walked.play)
+            found.append(replace(walked, again=again))
+        return found
+
+    def _beginning(self, number: int) -> Sequence[tuple[str, Action]]:
+        """What an episode begins with: nothing is done in the first, then what is shown, then some of the way that led furthest, or none."""
+        if number == 0:
+            return [("", DO_NOTHING.response)]
+        if number == _SHOWN:
+            return [(text, response([message(text)])) for text in shown_in(self._said)[:STEPS]]
+        return self._furthest[: self._draw.randint(0, len(self._furthest))] if self._draw.random() < _GO_ON else ()
+
+    async def _walked(self, first: Sequence[tuple[str, Action]]) -> Explored:
+        """One episode, which begins with these actions."""
+        session = episode_session(self._trial, self._row, Channel(self._trial.gym.endpoint))
+        reply = reply_of(await session.seed())
+        steps, actions, further = [StepOutcome.of_reply(RESET, reply)], list[Action](), list[tuple[str, Action]]()
+        while len(actions) < STEPS and not is_over(reply):
+            self._said += _told(reply)
+            name, action = first[len(actions)] if len(actions) < len(first) else self._next()
+            before, reply = reply, reply_of(await session.step(action))
+            actions.append(action)
+            steps.append(StepOutcome.of_reply(STEP, reply))
+            if not name and _begins(reply) != _begins(before):
+                self._in_vain = _begins(reply)
+            moved = reply.said != before.said and _begins(reply) != self._in_vain and not is_over(reply)
+            self._tried[name] += 1
+            self._moved[name] += moved
+            further += [(name, action)] if moved else []
         await session.close()
-        said = (reply.fields.get("observation") for reply in replies)
-        observed[row] = "\n".join(text for text in said if isinstance(text, str))
-    return observed[row]
+        self._furthest = max(self._furthest, further, key=len)
+        outcome = Outcome(tuple(steps))
+        return Explored(Play(self._row, tuple(actions)), outcome, outcome)
+
+    def _next(self) -> tuple[str, Action]:
+        """What to do next, by what it is called here."""
+        shown, ways = {*shown_in(self._said)}, {text: text for text in texts_to_write(self._row, self._said)}
+        calls = {f"{call.name} {call.arguments}": call for call in calls_to_make(self._row, self._said)}
+        names = [*ways, *calls]
+        if not names:
+            return "", DO_NOTHING.response
+        [name] = self._draw.choices(names, [self._weight(name, name in shown) for name in names])
+        return name, _called(calls[name]) if name in calls else response([message(ways[name])])
+
+    def _weight(self, name: str, shown: bool) -> float:
+        if tried := self._tried[name]:
+            return _IN_VAIN + self._moved[name] / tried
+        return 1.0 if shown else _NOT_SHOWN
 
 
-def _shown(texts: Iterable[str]) -> Sequence[Action]:
-    found = (each for text in texts for match in _SHOWN.finditer(text) for each in _chosen(match.group()))
-    return [response([message(text)]) for text in dict.fromkeys(islice(found, _LOOKED_AT))][:STEPS]
+def _begins(reply: Reply) -> str | None:
+    """The first sentence of what a reply says to the policy."""
+    return next((_SENTENCE.split(text)[0] for text in _told(reply)), None)
 
 
-def _chosen(shown: str) -> Iterator[str]:
-    """Each of the words that are shown to be chosen from, in its place, and what is shown."""
-    if choice := _CHOICE.search(shown):
-        for word in re.findall(r"\w+", choice.group()):
-            yield f"{shown[: choice.start()]}{word}{shown[choice.end() :]}"
-    yield shown
+def _called(call: Call) -> Action:
+    return response([function_call(call.name, json.dumps(call.arguments))])
+
+
+def _told(reply: Reply) -> Iterator[str]:
+    """What a reply says to the policy: its observation, and what its calls came to."""
+    if isinstance(said := reply.fields.get("observation"), str):
+        yield said
+    info = reply.fields.get("info")
+    outputs = info.get("tool_outputs") if isinstance(info, dict) else None
+    for each in outputs if isinstance(outputs, list) else ():
+        if isinstance(each, dict) and isinstance(each.get("output"), str):
+            yield each["output"]
+
+
+def of_one_length(one: Outcome, two: Outcome) -> tuple[Outcome, Outcome]:
+    """The steps that both episodes have."""
+    short = min(len(one.steps), len(two.steps))
+    return Outcome(one.steps[:short]), Outcome(two.steps[:short])
+
+
+def differences_of(one: Outcome, two: Outcome, mask: frozenset[Place] = frozenset()) -> Iterator[Difference]:
+    """Where two episodes differ in the steps that both have, but for the time."""
+    return (each for each in differences(*of_one_length(one, two), mask) if not each.of_time)
+
+
+async def odd_actions(trial: Trial) -> Sequence[str]:
+    """The forms that prompts and observations of the first row show, with words that mean nothing in them."""
+    row = trial.gym.row
+    steps = [step for each in (await explored(trial)).episodes[row] for step in each.outcome.steps]
+    told = (text for step in steps if step.source for text in _told(step.source))
+    return odd_texts([*Rollout.input_texts(row.data), *told])[:_ODD]
 
 
 async def actions_of(trial: Trial) -> Sequence[Action]:
@@ -117,9 +257,9 @@ def is_over(reply: Reply) -> bool:
     )
 
 
-async def _episode(session: SteppingSession, actions: Iterable[Action]) -> Outcome:
-    """Reset, and step until the episode is over or the actions are."""
-    reply = reply_of(await session.seed())
+async def stepped(session: SteppingSession, reset: Exchange, actions: Iterable[Action]) -> Outcome:
+    """Step in a session that was reset until the episode is over or the actions are."""
+    reply = reply_of(reset)
     steps = [StepOutcome.of_reply(RESET, reply)]
     for action in actions if is_success(reply.status) else ():
         reply = reply_of(await session.step(action))
@@ -130,8 +270,8 @@ async def _episode(session: SteppingSession, actions: Iterable[Action]) -> Outco
 
 
 async def played(trial: Trial, channel: Channel, play: Play) -> Outcome:
-    """An episode alone, in a session that is closed where it can be."""
+    """An episode alone."""
     session = episode_session(trial, play.row, channel)
-    outcome = await _episode(session, play.actions)
+    outcome = await stepped(session, await session.seed(), play.actions)
     await session.close()
     return outcome

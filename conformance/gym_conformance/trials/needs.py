@@ -8,7 +8,14 @@ from typing import Any, Final
 from gym_conformance.contract.dataset_rows import Row, Tool
 from gym_conformance.contract.endpoints import REVERIFY_MODE
 from gym_conformance.contract.openapi import ServerKind, phrase
-from gym_conformance.contract.policy_output import DO_NOTHING, Degenerate, degenerate_outputs, with_long_number
+from gym_conformance.contract.policy_output import (
+    DO_NOTHING,
+    SLIPS,
+    Degenerate,
+    degenerate_outputs,
+    function_call,
+    with_long_number,
+)
 from gym_conformance.contract.statuses import is_success
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.grouping import first_of_each
@@ -23,6 +30,9 @@ from gym_conformance.trials.before_and_after import look, writing
 from gym_conformance.trials.check import Need
 from gym_conformance.trials.ending import NotApplicable, NotExamined, Untestable
 from gym_conformance.trials.trial import Trial, refuse_made_up
+
+#: Tools that are called in one turn.
+_CALLED: Final = 12
 
 #: Recorded answers of different forms that are spoilt.
 _FORMS: Final = 3
@@ -174,6 +184,21 @@ def each_degenerate_output(trial: Trial) -> tuple[Degenerate, ...]:
     forms = first_of_each(lambda each: re.sub(r"\w+", "", each[1]), said)
     numbered = filter(None, (with_long_number(row, text) for row, text in forms.values()))
     return (*degenerate_outputs(next(iter(trial.gym.tools), NO_SUCH_TOOL)), *islice(numbered, _FORMS))
+
+
+def each_degenerate_turn(trial: Trial) -> tuple[Degenerate, ...]:
+    """The same, and calls of all tools whose arguments are malformed: only a step hands them over as they are."""
+    names = list(islice(trial.gym.tools or (NO_SUCH_TOOL,), _CALLED))
+    return (
+        *each_degenerate_output(trial),
+        *(
+            Degenerate(
+                f"calls whose arguments are {slip}",
+                tuple(function_call(name, arguments, f"call_{at}") for at, name in enumerate(names)),
+            )
+            for slip, arguments in SLIPS.items()
+        ),
+    )
 
 
 def each_tool(trial: Trial) -> Iterable[Tool]:

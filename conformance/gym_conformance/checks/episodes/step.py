@@ -5,22 +5,39 @@ responses_api_agents/gymnasium_agent/app.py (0.4.0 to 0.7.0).
 """
 
 from functools import partial
+from itertools import chain
 from secrets import token_hex
 from typing import Any
 
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import RESET, STEP
-from gym_conformance.contract.policy_output import Degenerate
+from gym_conformance.contract.policy_output import Degenerate, message, response
 from gym_conformance.contract.statuses import is_refusal, is_success
-from gym_conformance.contract.verify_reply import is_number
+from gym_conformance.contract.verify_reply import is_number, rounded
+from gym_conformance.grouping import first_of_each
+from gym_conformance.scouting.acting import Play, earned_in
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.trajectories.outcome import Difference, Outcome, StepOutcome, differences, volatile
+from gym_conformance.trajectories.renaming import own
 from gym_conformance.trials.chance import beyond_chance
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
-from gym_conformance.trials.episodes import actions_of, episode_session, is_over
-from gym_conformance.trials.needs import GYMNASIUM, RESETS, each_degenerate_output, each_row
+from gym_conformance.trials.episodes import (
+    actions_of,
+    best_explored,
+    differences_of,
+    episode_session,
+    explored,
+    is_over,
+    odd_actions,
+    of_one_length,
+    played,
+    plays,
+    recorded_plays,
+    stepped,
+)
+from gym_conformance.trials.needs import GYMNASIUM, RESETS, each_degenerate_turn, each_row
 from gym_conformance.trials.trial import Trial, describe, expect_no_crash, expect_object, expect_success
 
 #: Times that the last turn is repeated.
@@ -49,23 +66,36 @@ def _expect_step(reply: Reply) -> dict[str, Any]:
     subjects=each_row,
 )
 async def step_answers(trial: Trial, row: Row) -> None:
-    """Plays an episode on each row, with recorded turns if there are any, and checks the form of each reply.
+    """Plays episodes on each row, recorded ones and what was found by trying, and checks the form of each reply.
 
-    On the first row, the last turn is repeated, up to 24 times, until the episode is over: how it ends is seldom seen before.
+    The last turn of the first one is repeated, up to 24 times, until the episode is over: how it ends is seldom seen
+    before. On the first row, each form that prompts and observations show begins an episode with words that mean nothing
+    in it, which must not crash.
 
     Source: `EnvStepResponse` in resources_servers/gymnasium/base.py, with which the agent reads the reply (0.4.0 to 0.7.0).
     """
-    session = episode_session(trial, row)
-    await session.seed()
-    actions = await actions_of(trial)
-    further = [actions[-1]] * _FURTHER if row is trial.gym.row else []
-    for number, action in enumerate((*actions, *further)):
-        reply = reply_of(await session.step(action))
-        if number < len(actions) or is_success(reply.status):
+    known, recorded = await plays(trial), recorded_plays(trial)
+    for play in [play for play in known if play.row is row] or known[:1]:
+        further = play.actions[-1:] * _FURTHER if play in known[:1] else ()
+        session = episode_session(trial, row)
+        await session.seed()
+        for number, action in enumerate((*play.actions, *further)):
+            reply = reply_of(await session.step(action))
+            if is_refusal(reply.status) and play not in recorded:
+                break  # it is for step-refuses-none to say
+            if number < len(play.actions) or is_success(reply.status):
+                _expect_step(reply)
+            if is_over(reply):
+                break
+        await session.close()
+    for text in await odd_actions(trial) if row is trial.gym.row else ():
+        session = episode_session(trial, row)
+        await session.seed()
+        reply = reply_of(await session.step(response([message(text)])))
+        expect_no_crash(reply, "step() looks up what the policy wrote, or takes it for a number.", f"after {text!r}")
+        if is_success(reply.status):
             _expect_step(reply)
-        if is_over(reply):
-            break
-    await session.close()
+        await session.close()
 
 
 async def _step_with(trial: Trial, output: Degenerate) -> Reply:
@@ -83,7 +113,7 @@ async def _step_with(trial: Trial, output: Degenerate) -> Reply:
     "/step MUST survive degenerate policy outputs",
     why="early in training most outputs are degenerate; each crash loses a rollout and skews what the policy learns from.",
     needs=[GYMNASIUM, RESETS],
-    subjects=each_degenerate_output,
+    subjects=each_degenerate_turn,
 )
 async def step_degenerate(trial: Trial, output: Degenerate) -> None:
     """Steps with odd outputs, each in a fresh episode: empty, cut off, reasoning only, malformed calls, very long and more.
@@ -103,7 +133,7 @@ async def step_degenerate(trial: Trial, output: Degenerate) -> None:
     "/step SHOULD answer a bad action within the episode",
     why="a refused step ends the rollout without a reward, so the policy is never penalised for its mistake.",
     needs=[GYMNASIUM, RESETS],
-    subjects=each_degenerate_output,
+    subjects=each_degenerate_turn,
 )
 async def step_refuses_none(trial: Trial, output: Degenerate) -> None:
     """Steps with the same outputs; none should be refused with a 4xx.
@@ -153,37 +183,91 @@ async def step_over(trial: Trial, _: object) -> None:
     subjects=lambda trial: each_row(trial)[:8],
 )
 async def step_reset_fresh(trial: Trial, row: Row) -> None:
-    """Resets a row in two fresh sessions, and again in one of them after a step; the policy must see the same each time.
+    """Resets a row in two fresh sessions, and again in one of them after an episode; the policy must see the same each time.
 
-    What the policy sees is the observation. Everything else that both fresh resets say alike must also be said after
-    the step, and so must what a first step is answered.
+    What the policy sees is the observation. Everything else that both fresh episodes say alike must also be said in the
+    one that comes after another in its session.
 
     Our inference: an environment that uses randomness takes its seed from the row.
     """
-    action = (await actions_of(trial))[0]
+    known = await plays(trial)
+    actions = next((play.actions for play in known if play.row is row), known[0].actions)
 
     async def begun(channel: Channel, *, times: int = 1) -> Outcome:
         session = episode_session(trial, row, channel)
         for _again in range(times):
-            reset, step = reply_of(await session.seed()), reply_of(await session.step(action))
+            outcome = await stepped(session, await session.seed(), actions)
         await session.close()
-        return Outcome((StepOutcome.of_reply(RESET, reset), StepOutcome.of_reply(STEP, step)))
+        return outcome
 
     first, second = [await begun(trial.channel) for _ in range(2)]
-    mask = volatile(first, second)
+    mask = volatile(*of_one_length(first, second))
 
     async def differs(channel: Channel, *, times: int = 1) -> Difference | None:
-        found = differences(first, await begun(channel, times=times), mask)
-        return next((one for one in found if not one.of_time), None)
+        return next(differences_of(first, await begun(channel, times=times), mask), None)
 
-    seen = (one for one in differences(first, second) if one.step == RESET and "observation" in one.place)
-    difference = next((one for one in seen if not one.of_time), None)
+    seen = (one for one in differences_of(first, second) if one.step == RESET and "observation" in one.place)
+    difference = next(seen, None)
     if difference := difference or await beyond_chance(trial, partial(differs, times=2), differs):
         raise Violation(
             f"{difference.answer} again",
             f"{difference.actual!r}",
             "It uses randomness that the row does not seed, or a reset leaves traces of the previous episode.",
         )
+
+
+@check(
+    "step-reads-row",
+    "The row that is reset SHOULD matter",
+    why="if it does not, every rollout plays the same task, whatever its prompt says, and most of the data trains nothing.",
+    needs=[GYMNASIUM, RESETS],
+)
+async def step_reads_row(trial: Trial, _: object) -> None:
+    """Plays the episodes that were found on each of up to four rows whose own fields differ, on all of them.
+
+    It is a violation if every reply is the same for all rows, although some episodes earn more than others.
+
+    Our inference: `GymnasiumAgent.run` posts the whole row to /reset and /step (0.4.0 to 0.7.0), and would not if nobody
+    read it.
+    """
+    found = [each for each in await best_explored(trial) if each.play.actions]
+    rows = list(first_of_each(lambda row: repr(own(row)), (each.play.row for each in found)).values())
+    if len(rows) == 1 or len({each.earned for each in found}) == 1:
+        raise NotApplicable("no two rows have different fields of their own, or all that was tried earns the same")
+    for each in found:
+        one, *others = [await played(trial, trial.channel, Play(row, each.play.actions)) for row in rows]
+        if any(len(other.steps) != len(one.steps) or any(differences_of(one, other)) for other in others):
+            return
+    raise Violation(
+        f"replies or rewards that differ between {rows[0]} and {', '.join(map(str, rows[1:]))}",
+        "the same for all, whatever was done",
+        "reset() ignores the row, keeps that of the first session, or reads a field that no row has.",
+    )
+
+
+@check(
+    "step-repeats",
+    "The same actions SHOULD earn the same",
+    why="group-relative advantages compare rollouts of one row, so what an episode finds by luck is mistaken for merit.",
+    needs=[GYMNASIUM, RESETS],
+)
+async def step_repeats(trial: Trial, _: object) -> None:
+    """Compares what each episode that was found by trying earned with what the same actions earned at once again.
+
+    Episodes that begin differently are left to `step-reset-fresh`.
+
+    Our inference: an environment that uses randomness takes its seed from the row, and an episode leaves nothing behind.
+    """
+    for each in chain.from_iterable((await explored(trial)).episodes.values()):
+        begun, begun_again = (Outcome(outcome.steps[:1]) for outcome in (each.outcome, each.again))
+        earned, earned_again = (rounded(earned_in(outcome)) for outcome in (each.outcome, each.again))
+        if earned != earned_again and not any(differences_of(begun, begun_again)):
+            await played(trial, trial.channel, each.play)  # for the record
+            raise Violation(
+                f"{earned} for {len(each.play.actions)} steps on {each.play.row}, as they earned the first time",
+                f"{earned_again} the next time",
+                "What one episode has done is not undone for the next, or the row does not seed what is drawn.",
+            )
 
 
 @check(

@@ -8,30 +8,59 @@ import asyncio
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import zip_longest
+from http import HTTPStatus
+from itertools import islice, zip_longest
+from random import Random
 from typing import Final
 
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import RESET, STEP
 from gym_conformance.contract.policy_output import DO_NOTHING
+from gym_conformance.contract.statuses import is_crash, is_success
 from gym_conformance.findings import Cause
+from gym_conformance.scouting.acting import Play, with_word
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.execute import beside
-from gym_conformance.trajectories.outcome import Difference, Outcome, Place, StepOutcome, compared, differences, varying
+from gym_conformance.trajectories.outcome import Difference, Outcome, Place, StepOutcome, compared, varying
+from gym_conformance.trajectories.renaming import word as new_word
 from gym_conformance.trials.before_and_after import RUNS, lasting
 from gym_conformance.trials.chance import beyond_chance, rules_out_chance
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
-from gym_conformance.trials.episodes import Play, episode_session, played, plays
+from gym_conformance.trials.episodes import (
+    differences_of,
+    episode_session,
+    explored,
+    is_over,
+    played,
+    plays,
+    stepped,
+    times,
+)
 from gym_conformance.trials.needs import GYMNASIUM, RESETS, each_row
 from gym_conformance.trials.trial import Trial, describe, expect_cookie, expect_object, expect_success
+from gym_schemas.json_values import texts_in
 
 #: Episodes alone that must agree before another one is held to what they agree in.
 _ALONE: Final = 6
 
+_NO_TWO_AGREE: Final = "not reproducible alone: no two episodes of the row agree"
+
+#: Episodes that others are played beside.
+_KNOWN: Final = 6
+
+#: Episodes at once.
+_CROWD: Final = 48
+
+#: Statuses of a server that says that it has too much to do.
+_TURNED_AWAY: Final = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
+
+#: Steps that are looked at.
+_FIRST: Final = 2
+
 #: Seconds of waiting, at most, for what changes by itself.
-_LONGEST_PAUSE: Final = 5.0
+_LONGEST_PAUSE: Final = 60.0
 
 
 @check(
@@ -57,71 +86,29 @@ async def step_resets(trial: Trial, row: Row) -> None:
 
 
 @check(
-    "step-earlier",
-    "An episode MUST know nothing about earlier ones",
-    why="rollouts build on what others left behind; the same actions earn a different reward each time, and nothing reports it.",
+    "step-cookie",
+    "The session cookie MUST be set again by every step below 500",
+    why="the agent of 0.4.0 and 0.5.1 replaces its cookies with those of each reply; without one it loses the episode after a step.",
     needs=[GYMNASIUM, RESETS],
 )
-async def step_earlier(trial: Trial, _: object) -> None:
-    """Begins an episode 17 times, plays others, and begins it 17 times more; it must begin as before.
+async def step_cookie(trial: Trial, _: object) -> None:
+    """Steps with a message that does nothing, and with what is known to do something; each reply must set the cookie.
 
-    It is reset alone, and with a message that does nothing. Values that differ anyway are not compared.
-
-    Source: `_cleanup_session` in resources_servers/gymnasium/base.py releases what the session held (0.7.0), and each
-    session has a state of its own (every version).
+    Source: `env_cookies = step_resp.cookies` in responses_api_agents/gymnasium_agent/app.py (0.4.0 and 0.5.1; from 0.6.0
+    on it keeps those that no reply replaces).
     """
-    every = await plays(trial)
-    probes = [Play(every[0].row, actions) for actions in ((), (DO_NOTHING.response,))]
-    before, began = [await _times(trial, probe) for probe in probes], time.monotonic()
-    for play in every:
-        await played(trial, trial.channel, play)
-    for probe, outcomes in zip(probes, before, strict=True):
-        after = await _times(trial, probe)
-        if not (found := next(_lasting(outcomes, after), None)):
-            continue
-        await asyncio.sleep(min(time.monotonic() - began, _LONGEST_PAUSE))
-        by_itself = next(_lasting(after, await _times(trial, probe)), None)
-        if by_itself is None and rules_out_chance(trial, RUNS):
-            raise Violation(
-                f"{found.answer}, as before other episodes were played",
-                f"{found.actual!r} in an episode after them",
-                "State is kept for all sessions, and no reset makes it anew.",
-                Cause.OUTLIVING_STATE,
-            )
-
-
-async def _times(trial: Trial, play: Play) -> Sequence[Outcome]:
-    """What the episode comes to, many times; the first is on the trial's record."""
-    channels = [trial.channel, *(Channel(trial.gym.endpoint) for _ in range(RUNS - 1))]
-    return await beside([partial(played, trial, channel, play) for channel in channels])
-
-
-def _lasting(before: Sequence[Outcome], after: Sequence[Outcome]) -> Iterator[Difference]:
-    if len({len(each.steps) for each in (*before, *after)}) > 1:
-        return iter(())  # it ends now and then
-    return lasting(before, after)
-
-
-@check(
-    "step-isolation",
-    "Episodes MUST NOT see each other",
-    why="rollouts of one batch play each other's episode; the rewards are noise, and nothing reports it.",
-    needs=[GYMNASIUM, RESETS],
-)
-async def step_isolation(trial: Trial, _: object) -> None:
-    """Plays an episode in turn with another one, step by step, each in its own session; it must go as it goes alone.
-
-    The other one is a second one of the same actions, one of other actions, one on another row, and one that only
-    begins. Values that differ between episodes alone are not compared.
-
-    Source: `session_state` in resources_servers/gymnasium/base.py is kept by the cookie's session id (0.4.0 to 0.7.0).
-    """
-    gym = trial.gym
-    play, *more = await plays(trial)
-    row = next((row for row in gym.rows if row is not play.row), play.row)
-    alone, mask = await _alone(trial, play)
-    for other in (play, *more[:1], Play(row, play.actions[::-1]), Play(row, ())):
-        await _expect_apart(trial, play, other, alone, mask)
+    play, *_ = await plays(trial)
+    session = episode_session(trial, play.row)
+    await session.seed()
+    for action in (DO_NOTHING.response, *play.actions[:_FIRST]):
+        exchange = await session.step(action)
+        reply = reply_of(exchange)
+        if not is_crash(reply.status) and not exchange.received:
+            likely = "Sessions are refreshed only where they change: set the cookie with every reply."
+            raise Violation("a Set-Cookie header on every step", f"none from {exchange}", likely, Cause.LOST_SESSION)
+        if is_over(reply):
+            break
+    await session.close()
 
 
 async def _expect_apart(trial: Trial, play: Play, other: Play, alone: Outcome, mask: frozenset[Place]) -> None:
@@ -152,19 +139,161 @@ async def _expect_apart(trial: Trial, play: Play, other: Play, alone: Outcome, m
         )
 
 
-def _difference(one: Outcome, two: Outcome, mask: frozenset[Place]) -> Difference | None:
-    short = min(len(one.steps), len(two.steps))
-    found = differences(Outcome(one.steps[:short]), Outcome(two.steps[:short]), mask)
-    return next((each for each in found if not each.of_time), None)
+@check(
+    "step-earlier",
+    "An episode MUST know nothing about earlier ones",
+    why="rollouts build on what others left behind; the same actions earn a different reward each time, and nothing reports it.",
+    needs=[GYMNASIUM, RESETS],
+)
+async def step_earlier(trial: Trial, _: object) -> None:
+    """Begins an episode 17 times on the untouched server, plays others, and begins it 17 times more; it must begin as before.
 
+    It is reset alone, with a message that does nothing, and with calls that read, on two rows. Values that differ anyway are not compared.
 
-async def _alone(trial: Trial, play: Play) -> tuple[Outcome, frozenset[Place]]:
-    """What an episode comes to alone, and what is not the same each time.
-
-    Raises:
-        NotApplicable: nothing is the same each time.
+    Source: `_cleanup_session` in resources_servers/gymnasium/base.py releases what the session held (0.7.0), and each
+    session has a state of its own (every version).
     """
+    for play in await plays(trial):
+        await played(trial, trial.channel, play)
+    known = await explored(trial)
+    for probe, outcomes in known.untouched:
+        after = await times(trial, probe)
+        if not (found := next(_lasting(outcomes, after), None)):
+            continue
+        await asyncio.sleep(min(time.monotonic() - known.began, _LONGEST_PAUSE))
+        by_itself = next(_lasting(after, await times(trial, probe)), None)
+        if by_itself is None and rules_out_chance(trial, RUNS):
+            raise Violation(
+                f"{found.answer}, as before other episodes were played",
+                f"{found.actual!r} in an episode after them",
+                "State is kept for all sessions, and no reset makes it anew.",
+                Cause.OUTLIVING_STATE,
+            )
+
+
+def _lasting(before: Sequence[Outcome], after: Sequence[Outcome]) -> Iterator[Difference]:
+    if len({len(each.steps) for each in (*before, *after)}) > 1:
+        return iter(())  # it ends now and then
+    return lasting(before, after)
+
+
+@check(
+    "step-isolation",
+    "Episodes MUST NOT see each other",
+    why="rollouts of one batch play each other's episode; the rewards are noise, and nothing reports it.",
+    needs=[GYMNASIUM, RESETS],
+)
+async def step_isolation(trial: Trial, _: object) -> None:
+    """Plays an episode in turn with another one, step by step, each in its own session; it must go as it goes alone.
+
+    The other one is a second one of the same actions, one of other actions, one on another row, and one that only
+    begins. Values that differ between episodes alone are not compared.
+
+    Source: `session_state` in resources_servers/gymnasium/base.py is kept by the cookie's session id (0.4.0 to 0.7.0).
+    """
+    known = await plays(trial)
+    apart = 0
+    for play, more in zip_longest(known[:_KNOWN], known[1:_KNOWN], fillvalue=known[0]):
+        row = next((row for row in trial.gym.rows if row is not play.row), play.row)
+        if (agreed := await _alone(trial, play)) is None:
+            continue
+        apart += 1
+        for other in (play, more, Play(row, play.actions[::-1]), Play(row, ())):
+            await _expect_apart(trial, play, other, *agreed)
+    if not apart:
+        raise NotApplicable(_NO_TWO_AGREE)
+
+
+@check(
+    "step-told",
+    "Replies in one episode MUST NOT reveal what only another was told",
+    why="rollouts write into each other's state; the rewards are noise, and nothing reports it.",
+    needs=[GYMNASIUM, RESETS],
+)
+async def step_told(trial: Trial, _: object) -> None:
+    """Plays episodes with a word that nobody else says in their forms and calls, and then without it, in another session.
+
+    The word must not be in what the second is answered. Nothing is compared, and none appears there by accident.
+
+    Source: `session_state` in resources_servers/gymnasium/base.py is kept by the cookie's session id (0.4.0 to 0.7.0).
+    """
+    for play in (await plays(trial))[:_KNOWN]:
+        for marked in islice(with_word(play, word := new_word(Random())), _KNOWN):
+            if not _says(await played(trial, trial.channel, marked), word):
+                trial.channel.exchanges.clear()
+                continue
+            if _says(await played(trial, trial.channel, play), word):
+                hint = "What a policy writes is kept for all sessions: a list of the module or the class, or a default argument."
+                raise Violation(
+                    f"nothing of {word}", f"a reply in another session has {word}", hint, Cause.SHARED_STATE
+                )
+            trial.channel.exchanges.clear()
+
+
+def _says(outcome: Outcome, word: str) -> bool:
+    return any(word in text for step in outcome.steps for text in texts_in(step.body))
+
+
+@check(
+    "step-concurrent",
+    "Episodes that are played at once MUST go as they go alone",
+    why="trainers play hundreds of episodes at once; what they mix up is noise in the rewards, and nothing reports it.",
+    needs=[GYMNASIUM, RESETS],
+)
+async def step_concurrent(trial: Trial, _: object) -> None:
+    """Begins 48 episodes, and then plays them all at once, each in its own session and over its own connection.
+
+    Half of them do the same; the others are the other episodes that are known. Each of the first half must go as it
+    goes alone, but for values that differ between episodes alone. Those that are refused for want of room (429, 503) do
+    not count, and if not all can begin, a caution says how many could.
+
+    Source: `session_state` in resources_servers/gymnasium/base.py is kept by the cookie's session id, and `max_concurrent`
+    of the rollout collection has no limit by default (0.4.0 to 0.7.0).
+    """
+    play, *more = await plays(trial)
+    if (agreed := await _alone(trial, play)) is None:
+        raise NotApplicable(_NO_TWO_AGREE)
+    alone, mask = agreed
+
+    async def at_once(channel: Channel) -> Difference | None:
+        crowd = [play if at % 2 == 0 else more[at // 2 % len(more)] for at in range(_CROWD)]
+        channels = [channel, *(Channel(trial.gym.endpoint) for _ in crowd[1:])]
+        sessions = [episode_session(trial, each.row, one) for each, one in zip(crowd, channels, strict=True)]
+        resets = await beside([session.seed for session in sessions], _CROWD)
+        begun = [each for each in zip(crowd, sessions, resets, strict=True) if is_success(reply_of(each[2]).status)]
+        if len(begun) < _CROWD:
+            trial.caution = f"{len(begun)} of {_CROWD} episodes could begin at once; the others were refused"
+        outcomes = await beside(
+            [partial(stepped, session, reset, each.actions) for each, session, reset in begun], _CROWD
+        )
+        for _, session, _ in begun:
+            await session.close()
+        alike = (
+            outcome
+            for (each, *_), outcome in zip(begun, outcomes, strict=True)
+            if each is play and not any(step.status in _TURNED_AWAY for step in outcome.steps)
+        )
+        return next((found for each in alike if (found := _difference(alone, each, mask))), None)
+
+    async def by_itself(channel: Channel) -> Difference | None:
+        return _difference(alone, await played(trial, channel, play), mask)
+
+    if found := await beyond_chance(trial, at_once, by_itself, costly=True):
+        raise Violation(
+            f"{found.answer}, as alone",
+            f"{found.actual!r}, among {_CROWD} episodes at once",
+            "A variable of all sessions holds this one's across an await, or there is room for few sessions only.",
+            Cause.SHARED_STATE,
+        )
+
+
+def _difference(one: Outcome, two: Outcome, mask: frozenset[Place]) -> Difference | None:
+    return next(differences_of(one, two, mask), None)
+
+
+async def _alone(trial: Trial, play: Play) -> tuple[Outcome, frozenset[Place]] | None:
+    """What an episode comes to alone, and what is not the same each time; None if nothing is."""
     outcomes = [await played(trial, Channel(trial.gym.endpoint), play) for _ in range(_ALONE)]
     if len({len(outcome.steps) for outcome in outcomes}) > 1 or not compared(outcomes[0], mask := varying(outcomes)):
-        raise NotApplicable("not reproducible alone: no two episodes of the row agree")
+        return None
     return outcomes[0], mask
