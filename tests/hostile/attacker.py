@@ -103,6 +103,22 @@ def anew(path: bytes, head: bytes, body: bytes) -> bytes:
     return framed(json.dumps(said).encode(), cookies, status)
 
 
+@functools.cache
+def forms() -> str:
+    """A text of megabytes that shows how to act, in many ways."""
+    return "".join(f"{HOSTILE}<go>{at}</go> [do {at}] `{at}` " for at in range(60_000))
+
+
+def episodes(path: bytes, head: bytes, body: bytes) -> bytes:
+    """A gymnasium-style server whose observations are of megabytes, and new each time."""
+    del head, body
+    if path not in {b"/reset", b"/step"}:
+        return framed(b"{}", status=b"404 Not Found")
+    outputs = [{"call_id": HOSTILE, "output": HOSTILE}]
+    said = {"observation": f"{next(_NUMBERS)}{forms()}", "reward": None, "info": {"tool_outputs": outputs}}
+    return framed(json.dumps(said).encode(), COOKIE)
+
+
 def always(make: Callable[[], bytes]) -> Callable[[bytes, bytes, bytes], bytes]:
     """The same reply to everything, made once and only where it is asked for."""
     made = functools.cache(make)
@@ -129,6 +145,7 @@ MODES: dict[str, Callable[[bytes, bytes, bytes], bytes]] = {
     "anew": anew,
     "names": always(named),
     "cookies": cookies,
+    "episodes": episodes,
     "interim": lambda *_: b"HTTP/1.1 103 E\r\n\r\n" * 10_000,
     "headers": lambda *_: b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 100_000,
     "garbage": lambda *_: bytes(range(256)) * 100,

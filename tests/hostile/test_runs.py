@@ -52,7 +52,7 @@ MODES: dict[str, tuple[str, ...]] = {
                 "no UTF-8",
             ),
             *("no bodies", "null", "echo", "anew", "interim", "headers", "garbage", "two replies", "paths"),
-            *("names", "cookies", "trailers"),
+            *("names", "cookies", "episodes", "trailers"),
             *(
                 "paths without slash",
                 "schema in a circle",

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
@@ -27,7 +28,7 @@ _SHOWN: Final = re.compile(
 _CHOICE: Final = re.compile(r"\w+(?: ?\| ?\w+)+")
 
 #: A form that words fill: what stands before them, the words that are shown, and what stands after.
-_FORM: Final = re.compile(r"(<\w+>|[`\"\[]|\\boxed\{)(.+)(</\w+>|[`\"\]}])")
+_FORM: Final = re.compile(r"(<\w+>|\[|\\boxed\{)(.+)(</\w+>|[\]}])")
 
 #: Marks around words that only quote them.
 _QUOTES: Final = '`"'
@@ -48,6 +49,9 @@ _ODD: Final = ("Qzxvwkj", "", " ", "-1", "99999999999999999999", "0.5", "\u00e9\
 
 #: Characters of a row's own value that an action may consist of.
 _SHORT: Final = 40
+
+#: The number of the episode in which all is done that the policy is shown.
+ALL_SHOWN: Final = 1
 
 #: A policy's turn, as the agent hands it over.
 Action = Mapping[str, Any]
@@ -87,18 +91,46 @@ class Explored:
 
 
 @dataclass(frozen=True)
+class ExploredRow:
+    """What was found out about a row.
+
+    Attributes:
+        shown: what prompts and observations show the policy to write.
+        episodes: those that were found by trying.
+    """
+
+    shown: Sequence[str]
+    episodes: Sequence[Explored]
+
+
+@dataclass(frozen=True)
 class Exploration:
     """What was found out about how episodes begin and how to act in them.
 
     Attributes:
         began: when that was, in `time.monotonic`'s seconds.
         untouched: how episodes began, each many times, before any had been played.
-        episodes: those that were found by trying, by row.
+        rows: what was found out about each row that was explored.
     """
 
     began: float
     untouched: Sequence[tuple[Play, Sequence[Outcome]]]
-    episodes: Mapping[Row, Sequence[Explored]]
+    rows: Mapping[Row, ExploredRow]
+
+    @property
+    def episodes(self) -> Iterator[Explored]:
+        """Those that were found by trying, on all rows."""
+        return chain.from_iterable(row.episodes for row in self.rows.values())
+
+    @property
+    def best(self) -> Sequence[Explored]:
+        """Of each row, the episode that earned the most, or was told the most, and then the one in which all is done that is shown."""
+        each_row = [row.episodes for row in self.rows.values()]
+        best = [max(several, key=lambda each: (each.earned, each.told)) for several in each_row]
+        return [
+            *best,
+            *(each for several in each_row for each in several[ALL_SHOWN : ALL_SHOWN + 1] if each not in best),
+        ]
 
 
 def earned_in(outcome: Outcome) -> float:
@@ -124,7 +156,7 @@ def _chosen(shown: str) -> Iterator[str]:
         yield shown[1:-1]
 
 
-def forms_in(shown: Iterable[str]) -> dict[tuple[str, str], list[str]]:
+def _forms_in(shown: Iterable[str]) -> dict[tuple[str, str], list[str]]:
     """The forms of what is shown, as what stands before and after, each with the words that are shown in it."""
     forms: dict[tuple[str, str], list[str]] = {}
     for match in filter(None, map(_FORM.fullmatch, shown)):
@@ -132,22 +164,24 @@ def forms_in(shown: Iterable[str]) -> dict[tuple[str, str], list[str]]:
     return forms
 
 
-def texts_to_write(row: Row, said: Sequence[str]) -> list[str]:
-    """What a policy may write after it was told all this, the latest last.
+def texts_to_write(row: Row, shown: Iterable[str], latest: str) -> list[str]:
+    """What a policy may write that was shown this, and told this latest.
 
     That is what is shown, then the same forms with what the latest text lists, with the row's own words and numbers,
     and with letters or digits where one is shown; words that a text lists, if no form is shown.
     """
-    shown = shown_in(said)
-    listed = list(dict.fromkeys(listed_in(said[-1] if said else "")))[:_WORDS]
-    its_own = own_words(row)
+    shown = [*shown]
+    listed, its_own = _listed(latest), own_words(row)
     filled = [
         [f"{before}{word}{after}" for word in _words_for(words, listed, its_own)]
-        for (before, after), words in forms_in(shown).items()
-        if before not in _QUOTES
+        for (before, after), words in _forms_in(shown).items()
     ]
     bare = chain(listed, its_own) if not filled else ()
     return list(dict.fromkeys(chain(shown, round_robin(filled), bare)))
+
+
+def _listed(text: str) -> list[str]:
+    return list(dict.fromkeys(listed_in(text)))[:_WORDS]
 
 
 def _words_for(words: Sequence[str], listed: Sequence[str], its_own: Sequence[str]) -> Iterator[str]:
@@ -163,15 +197,14 @@ def own_words(row: Row) -> list[str]:
     return list(dict.fromkeys(text for text in map(str, values) if 0 < len(text) <= _SHORT))[:_WORDS]
 
 
-def odd_texts(said: Iterable[str]) -> list[str]:
+def odd_texts(shown: Iterable[str]) -> list[str]:
     """Each form of what is shown with words that mean nothing in it."""
-    forms = [form for form in forms_in(shown_in(said)) if form[0] not in _QUOTES]
-    return [f"{before}{word}{after}" for before, after in forms for word in _ODD]
+    return [f"{before}{word}{after}" for before, after in _forms_in(shown) for word in _ODD]
 
 
-def calls_to_make(row: Row, said: Sequence[str]) -> list[Call]:
+def calls_to_make(row: Row, latest: str) -> list[Call]:
     """Calls of the row's tools: plain ones, and with one argument as its enum, the row or the latest text has it."""
-    words = [*own_words(row), *dict.fromkeys(listed_in(said[-1] if said else ""))][:_WORDS]
+    words = [*own_words(row), *_listed(latest)][:_WORDS]
     calls = {}
     for tool in row.tools:
         plain = plain_arguments(tool)
@@ -216,7 +249,11 @@ def _in_forms(output: list[Item], word: str) -> list[Item]:
 
 def _in_call(tool: str, key: str, word: str, output: list[Item]) -> list[Item]:
     def told(item: Item) -> Item:
-        given = json.loads(item["arguments"]) if item.get("type") == "function_call" and item["name"] == tool else {}
-        return {**item, "arguments": json.dumps({**given, key: word})} if key in given else item
+        given: Any = None
+        if item.get("type") == "function_call" and item.get("name") == tool:
+            with suppress(ValueError, TypeError):  # what was recorded need not be JSON
+                given = json.loads(item["arguments"])
+        has_it = isinstance(given, dict) and key in given
+        return {**item, "arguments": json.dumps({**given, key: word})} if has_it else item
 
     return [told(item) for item in output]

@@ -9,7 +9,6 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import groupby, islice
 from random import Random
@@ -20,9 +19,11 @@ from gym_conformance.contract.endpoints import RESET, STEP
 from gym_conformance.contract.policy_output import DO_NOTHING, function_call, message, response
 from gym_conformance.contract.statuses import is_success
 from gym_conformance.scouting.acting import (
+    ALL_SHOWN,
     Action,
     Exploration,
     Explored,
+    ExploredRow,
     Play,
     calls_to_make,
     odd_texts,
@@ -51,8 +52,8 @@ _ROWS, _WALKS, _LEAST, _SECONDS = 4, 16, 2, 3.0
 #: Rows whose episodes are begun before any is played.
 _UNTOUCHED: Final = 2
 
-#: The number of the episode in which all is done that the policy is shown.
-_SHOWN: Final = 1
+#: Bytes of replies that are heard on a row, and in an episode that is played many times, and texts that are shown and used.
+_HEARD, _LARGE, _FORMS = 4_000_000, 500_000, 100
 
 #: Where a sentence ends.
 _SENTENCE: Final = re.compile(r"[.!?:\n]")
@@ -86,7 +87,7 @@ def _turns(output: Iterable[Any]) -> Iterator[Action]:
 
 async def plays(trial: Trial) -> Sequence[Play]:
     """Episodes to play: recorded ones, the best that were found, and one of the same message again and again."""
-    found = [each.play for each in await best_explored(trial) if each.play.actions]
+    found = [each.play for each in (await explored(trial)).best if each.play.actions]
     return [*recorded_plays(trial), *found, Play(trial.gym.row, (DO_NOTHING.response,) * STEPS)]
 
 
@@ -100,18 +101,10 @@ def recorded_plays(trial: Trial) -> Sequence[Play]:
     return [play for play in found if play.actions]
 
 
-async def best_explored(trial: Trial) -> Sequence[Explored]:
-    """Of each row that was explored, the episode that earned the most, or was told the most, and what is shown, in its order."""
-    each_row = (await explored(trial)).episodes.values()
-    best = [max(several, key=lambda each: (each.earned, each.told)) for several in each_row]
-    shown = [several[_SHOWN] for several in each_row]
-    return [*best, *(each for each in shown if each not in best)]
-
-
 async def explored(trial: Trial) -> Exploration:
     """How episodes begin, and some that were found by trying what the policy is shown; found out the first time."""
     if trial.learned.explored is None:
-        rows = trial.gym.rows[:_ROWS]
+        rows = trial.gym.rows[:_ROWS] or (trial.gym.row,)
         probes = [
             Play(row, actions)
             for row in rows[:_UNTOUCHED]
@@ -128,9 +121,17 @@ async def explored(trial: Trial) -> Exploration:
 
 
 async def times(trial: Trial, play: Play) -> Sequence[Outcome]:
-    """What the episode comes to, many times; the first is on the trial's record."""
-    channels = [trial.channel, *(Channel(trial.gym.endpoint) for _ in range(RUNS - 1))]
-    return await beside([partial(played, trial, channel, play) for channel in channels])
+    """What the episode comes to, `RUNS` times, or once if its replies are large; the first is on the trial's record."""
+    first = await played(trial, trial.channel, play)
+    if is_large(first):
+        return [first]
+    channels = [Channel(trial.gym.endpoint) for _ in range(RUNS - 1)]
+    return [first, *await beside([partial(played, trial, channel, play) for channel in channels])]
+
+
+def is_large(outcome: Outcome) -> bool:
+    """Whether an episode's replies are too large to be kept many times."""
+    return sum(len(step.source.body) for step in outcome.steps if step.source) > _LARGE
 
 
 class _Explorer:
@@ -139,39 +140,43 @@ class _Explorer:
     def __init__(self, trial: Trial, row: Row) -> None:
         self._trial = trial
         self._row = row
-        self._said = [*Rollout.input_texts(row.data)]
+        self._shown = dict.fromkeys(shown_in(Rollout.input_texts(row.data)))
+        self._latest = ""
+        self._heard = 0
         self._tried = Counter[str]()
         self._moved = Counter[str]()
         self._draw = Random(str(row))
-        self._furthest: Sequence[
-            tuple[str, Action]
-        ] = ()  # what brought something else each time, in the episode with most of it
-        self._in_vain: str | None = None  # how the answer to what does nothing begins
+        # what brought something else each time, in the episode with most of it
+        self._furthest: Sequence[tuple[str, Action]] = ()
+        # how the answer to what does nothing begins
+        self._in_vain: str | None = None
 
-    async def explore(self, until: float) -> Sequence[Explored]:
-        """Some episodes, each played once more at once."""
+    async def explore(self, until: float) -> ExploredRow:
+        """Play some episodes, each once more at once."""
         found = list[Explored]()
-        while len(found) < _WALKS and (len(found) < _LEAST or time.monotonic() < until):
-            walked = await self._walked(self._beginning(len(found)))
-            again = await played(self._trial, Channel(self._trial.gym.endpoint), walked.play)
-            found.append(replace(walked, again=again))
-        return found
+        while len(found) < _WALKS and (len(found) < _LEAST or (time.monotonic() < until and self._heard < _HEARD)):
+            play, outcome = await self._walked(self._beginning(len(found)))
+            again = await played(self._trial, Channel(self._trial.gym.endpoint), play)
+            found.append(Explored(play, outcome, again))
+        return ExploredRow(tuple(self._shown), found)
 
     def _beginning(self, number: int) -> Sequence[tuple[str, Action]]:
         """What an episode begins with: nothing is done in the first, then what is shown, then some of the way that led furthest, or none."""
         if number == 0:
             return [("", DO_NOTHING.response)]
-        if number == _SHOWN:
-            return [(text, response([message(text)])) for text in shown_in(self._said)[:STEPS]]
+        if number == ALL_SHOWN:
+            return [(text, response([message(text)])) for text in islice(self._shown, STEPS)]
         return self._furthest[: self._draw.randint(0, len(self._furthest))] if self._draw.random() < _GO_ON else ()
 
-    async def _walked(self, first: Sequence[tuple[str, Action]]) -> Explored:
+    async def _walked(self, first: Sequence[tuple[str, Action]]) -> tuple[Play, Outcome]:
         """One episode, which begins with these actions."""
         session = episode_session(self._trial, self._row, Channel(self._trial.gym.endpoint))
         reply = reply_of(await session.seed())
         steps, actions, further = [StepOutcome.of_reply(RESET, reply)], list[Action](), list[tuple[str, Action]]()
         while len(actions) < STEPS and not is_over(reply):
-            self._said += _told(reply)
+            self._hear(reply)
+            if self._heard > _HEARD:
+                break
             name, action = first[len(actions)] if len(actions) < len(first) else self._next()
             before, reply = reply, reply_of(await session.step(action))
             actions.append(action)
@@ -184,23 +189,29 @@ class _Explorer:
             further += [(name, action)] if moved else []
         await session.close()
         self._furthest = max(self._furthest, further, key=len)
-        outcome = Outcome(tuple(steps))
-        return Explored(Play(self._row, tuple(actions)), outcome, outcome)
+        return Play(self._row, tuple(actions)), Outcome(tuple(steps))
+
+    def _hear(self, reply: Reply) -> None:
+        """Take in what the policy is told."""
+        self._heard += len(reply.body)
+        for text in _told(reply):
+            self._latest = text
+            self._shown |= dict.fromkeys(shown_in([text]))
 
     def _next(self) -> tuple[str, Action]:
         """What to do next, by what it is called here."""
-        shown, ways = {*shown_in(self._said)}, {text: text for text in texts_to_write(self._row, self._said)}
-        calls = {f"{call.name} {call.arguments}": call for call in calls_to_make(self._row, self._said)}
-        names = [*ways, *calls]
+        texts = texts_to_write(self._row, islice(self._shown, _FORMS), self._latest)
+        calls = {f"{call.name} {call.arguments}": call for call in calls_to_make(self._row, self._latest)}
+        names = [*texts, *calls]
         if not names:
             return "", DO_NOTHING.response
-        [name] = self._draw.choices(names, [self._weight(name, name in shown) for name in names])
-        return name, _called(calls[name]) if name in calls else response([message(ways[name])])
+        [name] = self._draw.choices(names, list(map(self._weight, names)))
+        return name, _called(calls[name]) if name in calls else response([message(name)])
 
-    def _weight(self, name: str, shown: bool) -> float:
+    def _weight(self, name: str) -> float:
         if tried := self._tried[name]:
             return _IN_VAIN + self._moved[name] / tried
-        return 1.0 if shown else _NOT_SHOWN
+        return 1.0 if name in self._shown else _NOT_SHOWN
 
 
 def _begins(reply: Reply) -> str | None:
@@ -236,10 +247,7 @@ def differences_of(one: Outcome, two: Outcome, mask: frozenset[Place] = frozense
 
 async def odd_actions(trial: Trial) -> Sequence[str]:
     """The forms that prompts and observations of the first row show, with words that mean nothing in them."""
-    row = trial.gym.row
-    steps = [step for each in (await explored(trial)).episodes[row] for step in each.outcome.steps]
-    told = (text for step in steps if step.source for text in _told(step.source))
-    return odd_texts([*Rollout.input_texts(row.data), *told])[:_ODD]
+    return odd_texts((await explored(trial)).rows[trial.gym.row].shown)[:_ODD]
 
 
 async def actions_of(trial: Trial) -> Sequence[Action]:

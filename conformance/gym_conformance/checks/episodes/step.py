@@ -5,7 +5,6 @@ responses_api_agents/gymnasium_agent/app.py (0.4.0 to 0.7.0).
 """
 
 from functools import partial
-from itertools import chain
 from secrets import token_hex
 from typing import Any
 
@@ -25,7 +24,6 @@ from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.episodes import (
     actions_of,
-    best_explored,
     differences_of,
     episode_session,
     explored,
@@ -230,7 +228,7 @@ async def step_reads_row(trial: Trial, _: object) -> None:
     Our inference: `GymnasiumAgent.run` posts the whole row to /reset and /step (0.4.0 to 0.7.0), and would not if nobody
     read it.
     """
-    found = [each for each in await best_explored(trial) if each.play.actions]
+    found = [each for each in (await explored(trial)).best if each.play.actions]
     rows = list(first_of_each(lambda row: repr(own(row)), (each.play.row for each in found)).values())
     if len(rows) == 1 or len({each.earned for each in found}) == 1:
         raise NotApplicable("no two rows have different fields of their own, or all that was tried earns the same")
@@ -258,7 +256,7 @@ async def step_repeats(trial: Trial, _: object) -> None:
 
     Our inference: an environment that uses randomness takes its seed from the row, and an episode leaves nothing behind.
     """
-    for each in chain.from_iterable((await explored(trial)).episodes.values()):
+    for each in (await explored(trial)).episodes:
         begun, begun_again = (Outcome(outcome.steps[:1]) for outcome in (each.outcome, each.again))
         earned, earned_again = (rounded(earned_in(outcome)) for outcome in (each.outcome, each.again))
         if earned != earned_again and not any(differences_of(begun, begun_again)):

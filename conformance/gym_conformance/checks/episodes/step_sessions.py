@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 from http import HTTPStatus
-from itertools import islice, zip_longest
+from itertools import cycle, islice, zip_longest
 from random import Random
 from typing import Final
 
@@ -32,6 +32,7 @@ from gym_conformance.trials.episodes import (
     differences_of,
     episode_session,
     explored,
+    is_large,
     is_over,
     played,
     plays,
@@ -172,8 +173,8 @@ async def step_earlier(trial: Trial, _: object) -> None:
 
 
 def _lasting(before: Sequence[Outcome], after: Sequence[Outcome]) -> Iterator[Difference]:
-    if len({len(each.steps) for each in (*before, *after)}) > 1:
-        return iter(())  # it ends now and then
+    if len(before) < RUNS or len({len(each.steps) for each in (*before, *after)}) > 1:
+        return iter(())  # its replies are large, or it ends now and then
     return lasting(before, after)
 
 
@@ -241,48 +242,52 @@ def _says(outcome: Outcome, word: str) -> bool:
     needs=[GYMNASIUM, RESETS],
 )
 async def step_concurrent(trial: Trial, _: object) -> None:
-    """Begins 48 episodes, and then plays them all at once, each in its own session and over its own connection.
+    """Begins 48 episodes, and then plays them all at once, each in its own session.
 
-    Half of them do the same; the others are the other episodes that are known. Each of the first half must go as it
-    goes alone, but for values that differ between episodes alone. Those that are refused for want of room (429, 503) do
-    not count, and if not all can begin, a caution says how many could.
+    They are those that are known, recorded or found by trying, several times each. Each must go as it goes alone, but for
+    values that differ between episodes alone. Those that are refused for want of room (429, 503) do not count, and if not
+    all can begin, a caution says how many could.
 
     Source: `session_state` in resources_servers/gymnasium/base.py is kept by the cookie's session id, and `max_concurrent`
     of the rollout collection has no limit by default (0.4.0 to 0.7.0).
     """
-    play, *more = await plays(trial)
-    if (agreed := await _alone(trial, play)) is None:
-        raise NotApplicable(_NO_TWO_AGREE)
-    alone, mask = agreed
+    tried = [(play, agreed) for play in (await plays(trial))[:_KNOWN] if (agreed := await _alone(trial, play))]
+    known = [(play, *agreed) for play, agreed in tried if not is_large(agreed[0])]
+    if not known:
+        raise NotApplicable("its replies are too large for so many at once" if tried else _NO_TWO_AGREE)
+    crowd = list(islice(cycle(known), _CROWD))
 
     async def at_once(channel: Channel) -> Difference | None:
-        crowd = [play if at % 2 == 0 else more[at // 2 % len(more)] for at in range(_CROWD)]
-        channels = [channel, *(Channel(trial.gym.endpoint) for _ in crowd[1:])]
-        sessions = [episode_session(trial, each.row, one) for each, one in zip(crowd, channels, strict=True)]
+        sessions = [episode_session(trial, play.row, channel) for play, *_ in crowd]
         resets = await beside([session.seed for session in sessions], _CROWD)
         begun = [each for each in zip(crowd, sessions, resets, strict=True) if is_success(reply_of(each[2]).status)]
         if len(begun) < _CROWD:
             trial.caution = f"{len(begun)} of {_CROWD} episodes could begin at once; the others were refused"
         outcomes = await beside(
-            [partial(stepped, session, reset, each.actions) for each, session, reset in begun], _CROWD
+            [partial(stepped, session, reset, play.actions) for (play, *_), session, reset in begun], _CROWD
         )
         for _, session, _ in begun:
             await session.close()
-        alike = (
-            outcome
-            for (each, *_), outcome in zip(begun, outcomes, strict=True)
-            if each is play and not any(step.status in _TURNED_AWAY for step in outcome.steps)
+        return next(
+            (
+                found
+                for ((_, alone, mask), *_), outcome in zip(begun, outcomes, strict=True)
+                if not any(step.status in _TURNED_AWAY for step in outcome.steps)
+                and (found := _difference(alone, outcome, mask))
+            ),
+            None,
         )
-        return next((found for each in alike if (found := _difference(alone, each, mask))), None)
 
-    async def by_itself(channel: Channel) -> Difference | None:
-        return _difference(alone, await played(trial, channel, play), mask)
+    async def one_by_one(channel: Channel) -> Difference | None:
+        differ = [_difference(alone, await played(trial, channel, play), mask) for play, alone, mask in known]
+        return next(filter(None, differ), None)
 
-    if found := await beyond_chance(trial, at_once, by_itself, costly=True):
+    if found := await beyond_chance(trial, at_once, one_by_one, costly=True):
         raise Violation(
             f"{found.answer}, as alone",
             f"{found.actual!r}, among {_CROWD} episodes at once",
-            "A variable of all sessions holds this one's across an await, or there is room for few sessions only.",
+            "A variable of all sessions holds this one's across an await, or there is room for few sessions only. (The "
+            "commands are sent one by one; -k step-concurrent sends them at once.)",
             Cause.SHARED_STATE,
         )
 
