@@ -112,8 +112,8 @@ async def explored(trial: Trial) -> Exploration:
         ]
         began = time.monotonic()
         untouched = [await times(trial, probe) for probe in probes]
-        until = time.monotonic() + _SECONDS
-        found = await beside([partial(_Explorer(trial, row).explore, until) for row in rows])
+        # one row after the other: what another session does is for others to find out
+        found = [await _Explorer(trial, row).explore(time.monotonic() + _SECONDS / len(rows)) for row in rows]
         trial.learned.explored = Exploration(
             began, list(zip(probes, untouched, strict=True)), dict(zip(rows, found, strict=True))
         )

@@ -232,10 +232,14 @@ async def step_reads_row(trial: Trial, _: object) -> None:
     rows = list(first_of_each(lambda row: repr(own(row)), (each.play.row for each in found)).values())
     if len(rows) == 1 or len({each.earned for each in found}) == 1:
         raise NotApplicable("no two rows have different fields of their own, or all that was tried earns the same")
+    earned = set[float]()
     for each in found:
         one, *others = [await played(trial, trial.channel, Play(row, each.play.actions)) for row in rows]
+        earned.add(earned_in(one))
         if any(len(other.steps) != len(one.steps) or any(differences_of(one, other)) for other in others):
             return
+    if len(earned) == 1:
+        raise NotApplicable("all that was tried earns the same by now; see step-repeats")
     raise Violation(
         f"replies or rewards that differ between {rows[0]} and {', '.join(map(str, rows[1:]))}",
         "the same for all, whatever was done",
