@@ -5,7 +5,7 @@ import itertools
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from secrets import token_hex
@@ -324,6 +324,21 @@ class PaysOnce(Paying):
         return float(first)
 
 
+class Secret(Paying):
+    """A guess earns a little by its length, the row's secret earns 1, and nothing else tells one row from another."""
+
+    def reset(self, session_id: str, row: Json) -> Any:
+        super().reset(session_id, row | {"stock": []})
+        self.secret = {**getattr(self, "secret", {}), session_id: row.get("secret", "")}
+        return "Guess the colour: <guess>mauve</guess>."
+
+    def step(self, session_id: str, output: list[Json]) -> Json:
+        answer = super().step(session_id, output)
+        guess = re.search(r"<guess>([^<]*)</guess>", json.dumps(output))
+        right = guess is not None and guess[1] == self.secret[session_id]
+        return answer | {"reward": 1.0 if right else 0.01 * len(guess[1]) if guess else 0.0}
+
+
 class PaysTheFirstRow(Paying):
     def reset(self, session_id: str, row: Json) -> Any:
         self.first = getattr(self, "first", row)
@@ -386,13 +401,16 @@ def stepping(name: str, fails: str, make: Callable[[], ASGIApp], **more: Any) ->
     return twin(f"stepping: {name}", fails, make, **{"data": unrecorded(), **more})
 
 
-#: Rows without tools, each with another number of lines.
-GUESSED = Dataset(
-    tuple(
-        Row({"responses_create_params": {"input": "Guess."}, "stock": ["line"] * lines}, Source(Path("rows"), lines))
-        for lines in range(4)
-    )
-)
+def guessed(own: Iterable[Json]) -> Dataset:
+    """Rows without tools, with these fields of their own."""
+    rows = enumerate({"responses_create_params": {"input": "Guess."}, **each} for each in own)
+    return Dataset(tuple(Row(data, Source(Path("rows"), 1 + at)) for at, data in rows))
+
+
+#: Rows that differ in how many lines they have, in what their policy cannot see, and in nothing but their ids.
+GUESSED = guessed({"stock": ["line"] * lines} for lines in range(4))
+COLOURS = guessed({"stock": [], "secret": colour} for colour in ("red", "blue", "green", "teal"))
+COUNTED = guessed({"stock": [], "task_id": at} for at in range(4))
 
 
 TWINS = (
@@ -424,6 +442,8 @@ TWINS = (
     stepping("pays for what is right", "", Paying, data=GUESSED),
     stepping("pays for it once", "step-repeats", PaysOnce, data=GUESSED),
     stepping("the first row for all", "step-reads-row", PaysTheFirstRow, data=GUESSED),
+    stepping("a secret that only the right guess tells", "", Secret, data=COLOURS, tempts="step"),
+    stepping("rows that are only counted", "", Secret, data=COUNTED, tempts="step"),
     stepping("one notebook for all", "step-told step-earlier", OneNotebook, data=GUESSED),
     stepping("takes it for a number", "step-answers", TakesItForANumber),
     stepping("reads its calls", "step-degenerate", ReadsItsCalls),

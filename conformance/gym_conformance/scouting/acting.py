@@ -197,6 +197,12 @@ def own_words(row: Row) -> list[str]:
     return list(dict.fromkeys(text for text in map(str, values) if 0 < len(text) <= _SHORT))[:_WORDS]
 
 
+def own_texts(row: Row, shown: Iterable[str]) -> list[str]:
+    """Each form of what is shown with the row's own words; the words alone, if no form is shown."""
+    forms = [*_forms_in(shown)] or [("", "")]
+    return [f"{before}{word}{after}" for before, after in forms for word in own_words(row)]
+
+
 def odd_texts(shown: Iterable[str]) -> list[str]:
     """Each form of what is shown with words that mean nothing in it."""
     return [f"{before}{word}{after}" for before, after in _forms_in(shown) for word in _ODD]

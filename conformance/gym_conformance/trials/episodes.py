@@ -251,7 +251,7 @@ async def odd_actions(trial: Trial) -> Sequence[str]:
 
 
 async def actions_of(trial: Trial) -> Sequence[Action]:
-    """What is done in the first of them."""
+    """What is done in the first episode to play."""
     return (await plays(trial))[0].actions
 
 

@@ -5,20 +5,20 @@ responses_api_agents/gymnasium_agent/app.py (0.4.0 to 0.7.0).
 """
 
 from functools import partial
+from itertools import islice
 from secrets import token_hex
 from typing import Any
 
+from gym_conformance.checks.sessions.rows_read import different_rows
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import RESET, STEP
 from gym_conformance.contract.policy_output import Degenerate, message, response
 from gym_conformance.contract.statuses import is_refusal, is_success
 from gym_conformance.contract.verify_reply import is_number, rounded
-from gym_conformance.grouping import first_of_each
-from gym_conformance.scouting.acting import Play, earned_in
+from gym_conformance.scouting.acting import Play, earned_in, own_texts
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.trajectories.outcome import Difference, Outcome, StepOutcome, differences, volatile
-from gym_conformance.trajectories.renaming import own
 from gym_conformance.trials.chance import beyond_chance
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
@@ -37,6 +37,9 @@ from gym_conformance.trials.episodes import (
 )
 from gym_conformance.trials.needs import GYMNASIUM, RESETS, each_degenerate_turn, each_row
 from gym_conformance.trials.trial import Trial, describe, expect_no_crash, expect_object, expect_success
+
+#: Texts with rows' own words that are tried.
+_SAID = 100
 
 #: Times that the last turn is repeated.
 _FURTHER = 24
@@ -221,20 +224,26 @@ async def step_reset_fresh(trial: Trial, row: Row) -> None:
     needs=[GYMNASIUM, RESETS],
 )
 async def step_reads_row(trial: Trial, _: object) -> None:
-    """Plays the episodes that were found on each of up to four rows whose own fields differ, on all of them.
+    """Plays the episodes that were found on each of up to four rows, on all of them; their own fields differ in more than ids.
 
-    It is a violation if every reply is the same for all rows, although some episodes earn more than others.
+    It is a violation if every reply is the same for all rows, although some episodes earn more than others, and so it is
+    for each row's own words in the forms that are shown, one of which may be the answer.
 
     Our inference: `GymnasiumAgent.run` posts the whole row to /reset and /step (0.4.0 to 0.7.0), and would not if nobody
     read it.
     """
-    found = [each for each in (await explored(trial)).best if each.play.actions]
-    rows = list(first_of_each(lambda row: repr(own(row)), (each.play.row for each in found)).values())
-    if len(rows) == 1 or len({each.earned for each in found}) == 1:
-        raise NotApplicable("no two rows have different fields of their own, or all that was tried earns the same")
+    known = await explored(trial)
+    rows = different_rows([*known.rows])
+    found = [each for each in known.best if each.play.actions and each.play.row in rows]
+    if len(rows) == 1 or len({each.earned for each in found}) <= 1:
+        raise NotApplicable("no two rows have fields of their own that differ, or all that was tried earns the same")
+    said = [text for row in rows for text in own_texts(row, known.rows[row].shown)]
+    written = [(response([message(text)]),) for text in islice(dict.fromkeys(said), _SAID)]
+    turns = [*written, *(each.play.actions for each in reversed(found))]
     earned = set[float]()
-    for each in found:
-        one, *others = [await played(trial, trial.channel, Play(row, each.play.actions)) for row in rows]
+    for actions in turns:
+        trial.channel.exchanges.clear()  # the last of them is shown
+        one, *others = [await played(trial, trial.channel, Play(row, actions)) for row in rows]
         earned.add(earned_in(one))
         if any(len(other.steps) != len(one.steps) or any(differences_of(one, other)) for other in others):
             return

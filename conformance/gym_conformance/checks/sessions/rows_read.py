@@ -70,7 +70,7 @@ async def seed_reads_row(trial: Trial, _: object) -> None:
     Our inference: `SimpleAgent.run` posts the whole row to /seed_session (0.4.0), and would not if nobody read it.
     """
     await _expect_zeros_read(trial)
-    rows = _different(trial.gym.rows)
+    rows = different_rows(trial.gym.rows)
     if len(rows) == 1:
         raise NotApplicable("no two rows have fields of their own that differ in more than ids")
     reads = _reads(trial.gym, rows)
@@ -216,7 +216,7 @@ def _said(outcomes: Sequence[Outcome]) -> str:
     return json.dumps([step.body for outcome in outcomes for step in outcome.calls], ensure_ascii=False)
 
 
-def _different(rows: Sequence[Row]) -> list[Row]:
+def different_rows(rows: Sequence[Row]) -> list[Row]:
     """Rows that differ in more than what they are called: tasks with one answer may have different prompts and ids."""
 
     def task(row: Row) -> str:
