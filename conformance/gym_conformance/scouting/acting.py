@@ -199,13 +199,16 @@ def own_words(row: Row) -> list[str]:
 
 def own_texts(row: Row, shown: Iterable[str]) -> list[str]:
     """Each form of what is shown with the row's own words; the words alone, if no form is shown."""
-    forms = [*_forms_in(shown)] or [("", "")]
-    return [f"{before}{word}{after}" for before, after in forms for word in own_words(row)]
+    return _in_each_form(shown, words := own_words(row)) or words
 
 
 def odd_texts(shown: Iterable[str]) -> list[str]:
     """Each form of what is shown with words that mean nothing in it."""
-    return [f"{before}{word}{after}" for before, after in _forms_in(shown) for word in _ODD]
+    return _in_each_form(shown, _ODD)
+
+
+def _in_each_form(shown: Iterable[str], words: Sequence[str]) -> list[str]:
+    return [f"{before}{word}{after}" for before, after in _forms_in(shown) for word in words]
 
 
 def calls_to_make(row: Row, latest: str) -> list[Call]:

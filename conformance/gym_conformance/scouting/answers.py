@@ -98,7 +98,7 @@ async def paid_answers(gym: Gym, tries: int) -> PaidAnswers:
             others = [form(row, values[row][name]) for row in unlike[name]]
             if outcome.earned > floor and (sessions := await _first_sessions(gym, others)):
                 by_row = {row: form(row, each[name]) for row, each in values.items() if name in each}
-                return PaidAnswers(by_row, (noted(by_row[first], outcome), *sessions))
+                return PaidAnswers(by_row, (noted(by_row[first], [outcome]), *sessions))
     return PaidAnswers()
 
 
@@ -112,7 +112,7 @@ async def _first_sessions(gym: Gym, several: Sequence[Trajectory]) -> list[First
     outcomes = [await run(gym, Channel(gym.endpoint), one) for one in several]
     floors = [await _reward(gym, Trajectory(one.row)) for one in several]
     is_paid = any(outcome.earned > floor for outcome, floor in zip(outcomes, floors, strict=True))
-    return [noted(one, outcome) for one, outcome in zip(several, outcomes, strict=True)] if is_paid else []
+    return [noted(one, [outcome]) for one, outcome in zip(several, outcomes, strict=True)] if is_paid else []
 
 
 def _said(form: str, row: Row, value: Any) -> Trajectory:

@@ -4,9 +4,11 @@ Nothing was used up by then: no seat, no stock, no name.
 """
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 from gym_conformance.contract.dataset_rows import Call, Row
+from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.session.contracts import Session
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.refusals import grants
@@ -42,13 +44,16 @@ class Noted:
         return FirstSession(Trajectory(self._row, calls, refused), tuple(self._began))
 
 
-def noted(trajectory: Trajectory, outcome: Outcome) -> FirstSession:
-    """A session that was run alone, with the calls that it was granted, and what it earned."""
-    steps = enumerate(zip(trajectory.calls, outcome.calls, strict=False))  # a server that only grades is sent none
-    refused = frozenset(at for at, (call, step) in steps if not granted(call, step))
-    return FirstSession(replace(trajectory, noise=refused), outcome.began, reward=outcome.earned)
+def noted(trajectory: Trajectory, runs: Sequence[Outcome]) -> FirstSession:
+    """First sessions that did the same, with the calls that each of them was granted, and what all of them earned."""
+    steps = enumerate(
+        zip(trajectory.calls, *(run.calls for run in runs), strict=False)
+    )  # one that only grades is sent none
+    refused = frozenset(at for at, (call, *each) in steps if not all(_granted(call, one) for one in each))
+    earned = runs[0].reward
+    reward = earned if is_number(earned) and all(run.reward == earned for run in runs) else None
+    return FirstSession(replace(trajectory, noise=refused), runs[0].began, len(runs), reward)
 
 
-def granted(call: Call, step: StepOutcome) -> bool:
-    """Whether the call was granted."""
+def _granted(call: Call, step: StepOutcome) -> bool:
     return step.source is not None and grants(step.source, call.arguments)

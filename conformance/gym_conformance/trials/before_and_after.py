@@ -19,7 +19,7 @@ from gym_conformance.contract.statuses import is_error
 from gym_conformance.contract.verify_reply import is_number, rounded
 from gym_conformance.grouping import first_of_each
 from gym_conformance.gym_under_test import Gym
-from gym_conformance.scouting.first_sessions import granted
+from gym_conformance.scouting.first_sessions import noted
 from gym_conformance.scouting.learn import recorded_rows
 from gym_conformance.scouting.words import NOTHING_ASKED, KnownWords, known_arguments
 from gym_conformance.session.channel import Channel, NoRoom, PathHangs
@@ -119,16 +119,8 @@ class FirstLook:
     def first_sessions(self) -> Iterator[FirstSession]:
         """What was played, with the calls that each time were granted, and what it earned each time."""
         for played, repeated in zip(self.played, self.repeated, strict=True):
-            runs = (played.outcome, *repeated)
-            steps = zip(played.trajectory.calls, *(each.calls for each in runs), strict=False)
-            refused = frozenset(
-                at for at, (call, *each) in enumerate(steps) if not all(granted(call, one) for one in each)
-            )
-            earned = played.outcome.reward
-            reward = earned if is_number(earned) and all(each.reward == earned for each in runs) else None
             if played.outcome.calls:  # a server that only grades is sent none
-                trajectory = replace(played.trajectory, noise=refused)
-                yield FirstSession(trajectory, played.outcome.began, len(runs), reward)
+                yield noted(played.trajectory, (played.outcome, *repeated))
 
 
 def reads_on(gym: Gym, row: Row) -> Trajectory:

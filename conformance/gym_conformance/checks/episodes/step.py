@@ -90,13 +90,8 @@ async def step_answers(trial: Trial, row: Row) -> None:
                 break
         await session.close()
     for text in await odd_actions(trial) if row is trial.gym.row else ():
-        session = episode_session(trial, row)
-        await session.seed()
-        reply = reply_of(await session.step(response([message(text)])))
-        expect_no_crash(reply, "step() looks up what the policy wrote, or takes it for a number.", f"after {text!r}")
-        if is_success(reply.status):
-            _expect_step(reply)
-        await session.close()
+        reply = await _step_with(trial, Degenerate("odd words", (message(text),)))
+        _expect_survived(reply, "step() looks up what the policy wrote, or takes it for a number.", f"after {text!r}")
 
 
 async def _step_with(trial: Trial, output: Degenerate) -> Reply:
@@ -107,6 +102,12 @@ async def _step_with(trial: Trial, output: Degenerate) -> Reply:
     if not output.stock and is_refusal(reply.status):
         raise NotApplicable("NeMo Gym's own types refuse it")
     return reply
+
+
+def _expect_survived(reply: Reply, hint: str, given: str = "") -> None:
+    expect_no_crash(reply, hint, given)
+    if is_success(reply.status):
+        _expect_step(reply)
 
 
 @check(
@@ -124,9 +125,7 @@ async def step_degenerate(trial: Trial, output: Degenerate) -> None:
     Source: the output types in nemo_gym/openai_utils.py (0.4.0) admit them, and the agent raises on any error.
     """
     reply = await _step_with(trial, output)
-    expect_no_crash(reply, "step() assumes that there is a message, text, or arguments that parse.")
-    if is_success(reply.status):
-        _expect_step(reply)
+    _expect_survived(reply, "step() assumes that there is a message, text, or arguments that parse.")
 
 
 @check(

@@ -112,34 +112,6 @@ async def step_cookie(trial: Trial, _: object) -> None:
     await session.close()
 
 
-async def _expect_apart(trial: Trial, play: Play, other: Play, alone: Outcome, mask: frozenset[Place]) -> None:
-    """Hold an episode that is played in turn with another one to what it comes to alone, but for what is masked."""
-
-    async def in_turn(channel: Channel) -> Difference | None:
-        mine, theirs = episode_session(trial, play.row, channel), episode_session(trial, other.row, channel)
-        steps = [StepOutcome.of_reply(RESET, reply_of(await mine.seed()))]
-        await theirs.seed()
-        for action, its in zip_longest(play.actions[: len(alone.steps) - 1], other.actions):
-            if its is not None:
-                await theirs.step(its)
-            if action is not None:
-                steps.append(StepOutcome.of_reply(STEP, reply_of(await mine.step(action))))
-        for session in (mine, theirs):
-            await session.close()
-        return _difference(alone, Outcome(tuple(steps)), mask)
-
-    async def by_itself(channel: Channel) -> Difference | None:
-        return _difference(alone, await played(trial, channel, play), mask)
-
-    if found := await beyond_chance(trial, in_turn, by_itself):
-        raise Violation(
-            f"{found.answer}, as alone",
-            f"{found.actual!r}, while another episode is played",
-            "State is stored under something other than the session id.",
-            Cause.SHARED_STATE,
-        )
-
-
 @check(
     "step-earlier",
     "An episode MUST know nothing about earlier ones",
@@ -149,7 +121,8 @@ async def _expect_apart(trial: Trial, play: Play, other: Play, alone: Outcome, m
 async def step_earlier(trial: Trial, _: object) -> None:
     """Begins an episode 17 times on the untouched server, plays others, and begins it 17 times more; it must begin as before.
 
-    It is reset alone, with a message that does nothing, and with calls that read, on two rows. Values that differ anyway are not compared.
+    It is reset alone, with a message that does nothing, and with calls that read, on two rows. Values that differ anyway
+    are not compared.
 
     Source: `_cleanup_session` in resources_servers/gymnasium/base.py releases what the session held (0.7.0), and each
     session has a state of its own (every version).
@@ -203,6 +176,34 @@ async def step_isolation(trial: Trial, _: object) -> None:
             await _expect_apart(trial, play, other, *agreed)
     if not apart:
         raise NotApplicable(_NO_TWO_AGREE)
+
+
+async def _expect_apart(trial: Trial, play: Play, other: Play, alone: Outcome, mask: frozenset[Place]) -> None:
+    """Hold an episode that is played in turn with another one to what it comes to alone, but for what is masked."""
+
+    async def in_turn(channel: Channel) -> Difference | None:
+        mine, theirs = episode_session(trial, play.row, channel), episode_session(trial, other.row, channel)
+        steps = [StepOutcome.of_reply(RESET, reply_of(await mine.seed()))]
+        await theirs.seed()
+        for action, its in zip_longest(play.actions[: len(alone.steps) - 1], other.actions):
+            if its is not None:
+                await theirs.step(its)
+            if action is not None:
+                steps.append(StepOutcome.of_reply(STEP, reply_of(await mine.step(action))))
+        for session in (mine, theirs):
+            await session.close()
+        return _difference(alone, Outcome(tuple(steps)), mask)
+
+    async def by_itself(channel: Channel) -> Difference | None:
+        return _difference(alone, await played(trial, channel, play), mask)
+
+    if found := await beyond_chance(trial, in_turn, by_itself):
+        raise Violation(
+            f"{found.answer}, as alone",
+            f"{found.actual!r}, while another episode is played",
+            "State is stored under something other than the session id.",
+            Cause.SHARED_STATE,
+        )
 
 
 @check(
