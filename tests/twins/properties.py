@@ -18,7 +18,7 @@ from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
 from gym_mocks.wire.client import ASGIApp
 from tests.twins.innocent import OrdersAnswers, refused_in_words
 from tests.twins.repeat import StateOfTheLastSeed
-from tests.twins.typed import ClosesItsTask, KeepsItsTask, KeyedByRollout, KeyedByTask, SeedsEmpty
+from tests.twins.typed import ClosesItsTask, KeepsItsTask, KeyedByRollout, KeyedByTask, ReplacedByRollout, SeedsEmpty
 
 Json = dict[str, Any]
 
@@ -495,6 +495,7 @@ TWINS = (
     PropertyTwin("typed sessions of one task share a state", KeyedByTask, _words("typed-isolation")),
     PropertyTwin("typed sessions of one task share a state for good", KeepsItsTask, _words("typed-isolation"), calls=40, sessions=6),
     PropertyTwin("attempts of one rollout share a state", KeyedByRollout, _words("typed-isolation"), calls=40),
+    PropertyTwin("attempts of one rollout replace a state", ReplacedByRollout, _words("typed-isolation"), calls=40),
     PropertyTwin("a close that ends all sessions of its task", ClosesItsTask, _words("typed-isolation"), calls=8),
     PropertyTwin("a typed seed that does not read the row", SeedsEmpty, _words("typed-like-cookie"), calls=1),
 )  # fmt: skip

@@ -54,6 +54,15 @@ class OneForEachTask(ReferenceServer):
         return await super().score(self.tasks.get(session_id, session_id), row, response)
 
 
+class NewestForEachTask(OneForEachTask):
+    """Rollouts of a task share what the last of them has opened."""
+
+    async def seed(self, session_id: str, row: dict[str, Any]) -> dict[str, Any]:
+        if "_ng_task_index" in row:
+            self.sessions.drop(f"task {row['_ng_task_index']}")
+        return await super().seed(session_id, row)
+
+
 class NumbersCalls(ReferenceServer):
     """A call's answer says how many calls its session has made."""
 
@@ -116,6 +125,7 @@ TWINS: tuple[Twin, ...] = (
     twin("state lost after each call", "repeat-recorded", StateForEachCall),
     twin("state shared by all sessions", "repeat-recorded", StateOfTheLastSeed),
     twin("one state for each task", "isolation-same-task", OneForEachTask),
+    twin("the newest state for each task", "isolation-same-task", NewestForEachTask),
     twin("calls that count", "repeat-recorded repeat-tool-calls drift-result", NumbersCalls),
     twin("stateless and does not say so", "repeat-declares-stateless", SaysUnsupported),
 )

@@ -11,7 +11,7 @@ from gym_mocks.resources import Score, TaskRow, TypedSessions
 from gym_mocks.resources.typed_server import ResourcesCloseSessionRequest, ResourcesSeedSessionRequest
 from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
 from gym_mocks.wire.client import ASGIApp
-from tests.twins.twin import Json, Twin, dataset, twin
+from tests.twins.twin import Json, Twin, dataset, twin, unrecorded
 
 
 class TypedReference(TypedSessions, ReferenceServer):
@@ -199,6 +199,14 @@ class KeyedByRollout(TypedReference):
         return await super().score(self.session_of(session_id), row, response)
 
 
+class ReplacedByRollout(KeyedByRollout):
+    """The newest attempt's state for all attempts of a rollout."""
+
+    async def seed_typed(self, asked: ResourcesSeedSessionRequest) -> Json:
+        self.sessions.drop(f"rollout {asked.episode_id.rollout_id}")
+        return await super().seed_typed(asked)
+
+
 class KeyedByTask(TypedReference):
     """One state for all rollouts of a task, until one of them is closed."""
 
@@ -292,10 +300,12 @@ TWINS = (
     ),
     typed("nothing is released", "typed-close-final typed-seed-foreign", ReleasesNothing),
     typed("another episode closes it", "typed-close-foreign", ClosesForOthers),
+    typed("another episode closes it, unrecorded", "typed-close-foreign", ClosesForOthers, data=unrecorded()),
     typed("a close without the cookie does nothing", "typed-close-lost", ClosesByCookie),
     typed("a closed session is scored", "typed-verify-closed", ScoresClosed),
     typed("a closed session is masked", "", MasksClosed, tempts="typed verify"),
     typed("a close trips over a call", "typed-close-busy", TripsOverCalls),
+    typed("a close trips over a call, unrecorded", "typed-close-busy", TripsOverCalls, data=unrecorded()),
     typed("a race for the session", "typed-seed-race", LooksThenLeaps),
     typed("unknown keys are taken", "typed-seed-strict", TakesUnknownKeys),
     typed("ids are trimmed", "typed-odd-ids", TrimsIds),

@@ -183,6 +183,17 @@ async def again_alone(
     return ended
 
 
+async def seeded_within(first: TrajectoryRun, second: TrajectoryRun) -> tuple[Outcome, Outcome]:
+    """What both come to if the second is seeded halfway through the first, and goes on when that one has finished.
+
+    A store that keeps what it finds at a seed shows the second what the first did before it, and one that is replaced by
+    each seed what the first does after it.
+    """
+    await first.step(max(1, first.trajectory.steps // 2))
+    await second.step()
+    return await first.finish(), await second.finish()
+
+
 def _result(ended: T | BaseException) -> T:
     if isinstance(ended, BaseException):
         raise ended

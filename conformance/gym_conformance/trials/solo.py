@@ -36,7 +36,8 @@ class Solo:
         self._outcome: Outcome | None = None
         self._pace: Sequence[float] = ()  # when the steps of the last run that differed began
         self._runs = 0
-        self._key = (trajectory.row, repr(trajectory.calls), trajectory.noise, trajectory.answer, habit)
+        contract = trial.gym.contract.name
+        self._key = (contract, trajectory.row, repr(trajectory.calls), trajectory.noise, trajectory.answer, habit)
         self._of_earlier = False  # what is known of it is no more than the outcome of an earlier trial's run
         if known := trial.learned.alone.get(self._key):
             self._outcome, self.seconds = known.outcome, known.seconds

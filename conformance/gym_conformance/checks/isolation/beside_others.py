@@ -21,7 +21,7 @@ from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.session.exchange import Request
-from gym_conformance.trajectories.execute import TrajectoryRun, run, run_schedule
+from gym_conformance.trajectories.execute import TrajectoryRun, run_schedule, seeded_within
 from gym_conformance.trajectories.first import around, at_once, in_turn, side_by_side
 from gym_conformance.trajectories.generate import Knowledge, crowded, interleaved, trajectories
 from gym_conformance.trajectories.outcome import Difference, Outcome
@@ -246,10 +246,10 @@ async def isolation_interleaved(trial: Trial, schedule: Schedule) -> None:
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS, COOKIES],
 )
 async def isolation_same_task(trial: Trial, _: object) -> None:
-    """Runs known calls twice, one after the other, in rows with the same new `_ng_task_index`, and another `_ng_rollout_index`.
+    """Runs known calls twice in rows with the same new `_ng_task_index`, the second seeded halfway through the first.
 
-    The second run must be as one without these keys, chance excluded, if the first is, and one of another task with the
-    second's index, so that tasks and rollouts may differ by their numbers.
+    They have another `_ng_rollout_index` each. Both must be as one without these keys, chance excluded, if two rollouts of
+    different tasks with these indexes are, so that tasks and rollouts may differ by their numbers.
 
     Source: nemo_gym/rollout_collection.py adds both keys, and sends each task `num_repeats` times (0.4.0).
     """
@@ -260,21 +260,22 @@ async def isolation_same_task(trial: Trial, _: object) -> None:
         raise NotApplicable("no call is known that its tool accepts")
     solo, tasks = Solo(trial, plain), count(_TASK)
 
-    async def rollout(channel: Channel, task: int, index: int) -> Outcome:
+    def rollout(channel: Channel, task: int, index: int) -> TrajectoryRun:
         keys = {**ROLLOUT_KEYS, TASK_INDEX: task, ROLLOUT_INDEX: index}
-        return await run(trial.gym, channel, replace(plain, row=Row({**plain.row.data, **keys}, plain.row.source)))
+        return TrajectoryRun(trial.gym, channel, replace(plain, row=Row({**plain.row.data, **keys}, plain.row.source)))
 
-    async def second(channel: Channel) -> Outcome:
-        task = next(tasks)
-        first, found = [await rollout(channel, task, index) for index in range(2)]
-        other = await rollout(Channel(trial.gym.endpoint), next(tasks), 1)
-        as_alone = await solo.outcome()
-        return as_alone if solo.told_from(first) or solo.told_from(other) else found
+    async def together(channel: Channel) -> Outcome:
+        task, apart = next(tasks), Channel(trial.gym.endpoint)
+        first, second = await seeded_within(*(rollout(channel, task, index) for index in range(2)))
+        others = [await rollout(apart, next(tasks), index).finish() for index in range(2)]
+        if any(map(solo.told_from, others)):
+            return await solo.outcome()
+        return first if solo.told_from(first) else second
 
-    if difference := await solo.beyond_chance(second):
+    if difference := await solo.beyond_chance(together):
         raise Violation(
             f"{difference.answer} in each rollout of a task",
-            f"{difference.actual!r} in the second",
+            f"{difference.actual!r} in one of two",
             f"Sessions are found by {TASK_INDEX}, which all rollouts of a task share, and not by their cookie.",
             Cause.OUTLIVING_STATE,
         )

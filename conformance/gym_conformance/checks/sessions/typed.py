@@ -8,7 +8,6 @@ environment_servers/single_agent_turn/app.py, the client (all 0.7.0).
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Final
 
 from gym_conformance.checks.isolation.beside_others import expect_isolated
@@ -23,7 +22,7 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import Session, post
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.typed_sessions import TypedContract, TypedSession
-from gym_conformance.trajectories.execute import TrajectoryRun, run
+from gym_conformance.trajectories.execute import TrajectoryRun, run, seeded_within
 from gym_conformance.trajectories.first import side_by_side
 from gym_conformance.trajectories.generate import Knowledge, interleaved, trajectories
 from gym_conformance.trajectories.known import known
@@ -34,7 +33,7 @@ from gym_conformance.trials.check import Need, check
 from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE, TYPED, each_row
 from gym_conformance.trials.property import alone, property_check
-from gym_conformance.trials.replay import known_trajectory, recorded_trajectory
+from gym_conformance.trials.replay import known_trajectory
 from gym_conformance.trials.solo import Solo
 from gym_conformance.trials.trial import (
     Trial,
@@ -113,8 +112,8 @@ def expect_id(reply: Reply, session: TypedSession, hint: str) -> None:
 
 
 async def played(trial: Trial, channel: Channel) -> TypedSession:
-    """A typed session in which the recorded calls were made, and verified."""
-    trajectory = recorded_trajectory(trial)
+    """A typed session in which known calls were made, and verified."""
+    trajectory = await known_trajectory(trial)
     session = typed_session(trial, trajectory.row, channel)
     await TrajectoryRun(trial.gym, channel, trajectory, session=session).finish()
     return session
@@ -136,11 +135,11 @@ async def refuses_others(trial: Trial) -> bool:
 async def left_behind(
     trial: Trial, session: Session, again: Callable[[Channel], Awaitable[Session]]
 ) -> Difference | None:
-    """Where the recorded calls, made in a session that is seeded, come to something else than in a fresh one.
+    """Where known calls, made in a session that is seeded, come to something else than in a fresh one.
 
     `again` opens another session like it, to exclude chance.
     """
-    trajectory = recorded_trajectory(trial)
+    trajectory = await known_trajectory(trial)
 
     async def tried(channel: Channel, session: Session | None = None) -> Outcome:
         return await TrajectoryRun(trial.gym, channel, trajectory, session=session or await again(channel)).walk_on()
@@ -216,7 +215,7 @@ async def typed_seed_repeat(trial: Trial, _: object) -> None:
     needs=TYPED_SESSION,
 )
 async def typed_seed_foreign(trial: Trial, _: object) -> None:
-    """Makes the recorded calls, then seeds the same id for another episode.
+    """Makes known calls, then seeds the same id for another episode.
 
     The seed must be refused, or the other episode's calls must get what they get in a fresh session, because nothing is
     kept under the id.
@@ -340,31 +339,34 @@ async def _expect_apart(trial: Trial, knowledge: Knowledge) -> None:
 
 
 async def _expect_attempts_apart(trial: Trial, found: Sequence[Trajectory]) -> None:
-    """What an attempt comes to while the one before it, of the same rollout, is still open, held to one alone.
+    """What two attempts of one rollout come to, the second seeded halfway through the first, held to one alone.
 
-    Where it comes to the same beside another rollout, the search finds a shorter example.
+    Where they come to the same as attempts of two rollouts, the search finds a shorter example.
     """
     typed = under_typed(trial)
 
-    async def second(channel: Channel, trajectory: Trajectory, *, same: bool = True) -> Outcome:
+    async def attempts(channel: Channel, trajectory: Trajectory, *, same: bool = True) -> tuple[Outcome, Outcome]:
         sessions = [typed_session(trial, trajectory.row, channel) for _ in range(2)]
         if same:
             sessions[1].identity = replace(sessions[1].identity, rollout_id=sessions[0].identity.rollout_id, attempt=1)
-        _, came = [
-            await TrajectoryRun(typed.gym, channel, trajectory, session=session).finish() for session in sessions
-        ]
+        came = await seeded_within(*(TrajectoryRun(typed.gym, channel, trajectory, session=each) for each in sessions))
         for session in sessions:
             await session.close()
         return came
 
     for one in found:
-        again, solo = partial(second, trajectory=one), Solo(typed, one)
-        difference = await solo.beyond_chance(again, together=False)
-        if difference and not solo.told_from(await second(Channel(trial.gym.endpoint), one, same=False)):
+        solo = Solo(typed, one)
+
+        async def told(channel: Channel, one: Trajectory = one, solo: Solo = solo) -> Outcome:
+            first, second = await attempts(channel, one)
+            return first if solo.told_from(first) else second
+
+        difference = await solo.beyond_chance(told, together=False)
+        if difference and not any(map(solo.told_from, await attempts(Channel(trial.gym.endpoint), one, same=False))):
             trial.schedule = Schedule((one, one))
             raise Violation(
-                f"{difference.answer} in a second attempt, as alone",
-                f"{difference.actual!r}, where the first attempt's session is open",
+                f"{difference.answer} in each of two attempts, as alone",
+                f"{difference.actual!r}, where the other attempt's session is open",
                 "Sessions are stored under the rollout's id, which is the same for each attempt: store them under resources_session_id.",
                 Cause.SHARED_STATE,
             )

@@ -27,15 +27,24 @@ from gym_conformance.session.contracts import Session
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.session.typed_sessions import TypedSession
 from gym_conformance.trajectories.execute import TrajectoryRun
+from gym_conformance.trajectories.known import known
 from gym_conformance.trajectories.outcome import Outcome
+from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.needs import SCORE
-from gym_conformance.trials.replay import recorded_trajectory
+from gym_conformance.trials.property import knowledge_of
+from gym_conformance.trials.replay import known_trajectory
 from gym_conformance.trials.solo import Solo
 from gym_conformance.trials.trial import Trial, describe
 
 _CLOSED = "Remember the ids that were closed and refuse them."
+
+#: Who closes a session after a step, counted from the seed, which is 0; None where nobody does.
+CloseAfter = Callable[[TypedSession, int], TypedSession | None]
+
+#: Known trajectories among which one is looked for that earns something.
+_EARNING = 8
 
 
 @check(
@@ -101,7 +110,7 @@ async def _finds_by_id(typed: Trial) -> bool:
 
 
 async def _late(typed: Trial, channel: Channel, *, closes: bool) -> Session:
-    """A session that is seeded again after the recorded calls, and after a close where it `closes`."""
+    """A session that is seeded again after known calls, and after a close where it `closes`."""
     session = await played(typed, channel)
     if closes:
         await session.close()
@@ -110,32 +119,15 @@ async def _late(typed: Trial, channel: Channel, *, closes: bool) -> Session:
     return late
 
 
-async def _closed_before_verify(
-    trial: Trial, closes: Callable[[TypedSession], TypedSession], hint: str, *, refusable: bool
-) -> None:
-    """Play the recorded trajectory, and have a client close the session just before the verify.
-
-    Raises:
-        Violation: what comes is not as without that close; where it may be refused or masked, it is not that either.
-    """
-    typed, trajectory = under_typed(trial), recorded_trajectory(trial)
-
-    async def tried(channel: Channel) -> Outcome:
-        session = typed_session(trial, trajectory.row, channel)
-        rollout = TrajectoryRun(typed.gym, channel, trajectory, session=session)
-        await rollout.step(trajectory.steps - 1)
-        await closes(session).close()
-        return await rollout.finish()
-
-    found = await tried(trial.channel)
-    verified = reply_of(trial.channel.exchanges[-1])
-    if refusable and (is_error(verified.status) or is_masked(verified.said)):
-        return
-    if difference := await Solo(typed, trajectory).beyond_chance(tried, found):
-        expected = f"{difference.answer}, as without that close"
-        raise Violation(
-            expected + (", or a refusal, or a masked sample" if refusable else ""), f"{difference.actual!r}", hint
-        )
+async def _closed_by(trial: Trial, channel: Channel, trajectory: Trajectory, closes: CloseAfter) -> Outcome:
+    """What a trajectory comes to in a typed session that a client closes after some of its steps."""
+    session = typed_session(trial, trajectory.row, channel)
+    rollout = TrajectoryRun(under_typed(trial).gym, channel, trajectory, session=session)
+    for step in range(trajectory.steps - 1):
+        await rollout.step()
+        if client := closes(session, step):
+            await client.close()
+    return await rollout.finish()
 
 
 @check(
@@ -145,14 +137,20 @@ async def _closed_before_verify(
     needs=[*TYPED_SESSION, SCORE],
 )
 async def typed_close_foreign(trial: Trial, _: object) -> None:
-    """Closes the session in another episode's name before the verify, which must then score as without that close.
+    """Closes the session in another episode's name after each of its steps; calls and verify must come to the same.
 
     Whether the close is refused is not checked.
 
     Our inference, from a list in the documentation of NeMo Gym's main, not released
     (`nemo_gym.server_runtime.testing.session_conformance`): "a close that names another episode".
     """
-    await _closed_before_verify(trial, lambda session: session.again(rollout_id=ANOTHER), BOUND, refusable=False)
+    trajectory = await known_trajectory(trial)
+
+    async def tried(channel: Channel) -> Outcome:
+        return await _closed_by(trial, channel, trajectory, lambda session, _: session.again(rollout_id=ANOTHER))
+
+    if difference := await Solo(under_typed(trial), trajectory).beyond_chance(tried):
+        raise Violation(f"{difference.answer}, as without that close", f"{difference.actual!r}", BOUND)
 
 
 @check(
@@ -168,9 +166,9 @@ async def typed_close_lost(trial: Trial, _: object) -> None:
     (`nemo_gym.server_runtime.testing.session_conformance`): "a close without the session cookie after a seed whose
     reply was lost".
     """
-    known = await opened(trial)
-    await known.close()
-    if not is_error(reply_of(await known.again().seed()).status):
+    closed = await opened(trial)
+    await closed.close()
+    if not is_error(reply_of(await closed.again().seed()).status):
         raise NotApplicable("a seed after a close is accepted, so nothing shows whether a session has ended")
     lost = await opened(trial)
     hint = "close_session looks up the session of the cookie; it is the one that the body names."
@@ -178,6 +176,15 @@ async def typed_close_lost(trial: Trial, _: object) -> None:
     late = reply_of(await lost.again().seed())
     if not is_error(late.status):
         raise Violation("a refused seed, as after a close with the cookie", describe(late), hint)
+
+
+async def _earning(trial: Trial) -> Trajectory:
+    """A known trajectory that earns something, since nothing tells what it scores from an empty session's; any, if none does."""
+    typed = under_typed(trial)
+    for one in known(await knowledge_of(trial))[:_EARNING]:
+        if (await Solo(typed, one).outcome()).reward:
+            return one
+    return await known_trajectory(trial)
 
 
 @check(
@@ -193,8 +200,24 @@ async def typed_verify_closed(trial: Trial, _: object) -> None:
     (`nemo_gym.server_runtime.testing.session_conformance`): "a verify after close"; `mask_sample` in
     nemo_gym/base_resources_server.py (0.7.0) is for a lost session.
     """
-    hint = "Refuse the closed session, or set mask_sample in the verify reply; setdefault or get(id, {}) scores an empty one."
-    await _closed_before_verify(trial, lambda session: session, hint, refusable=True)
+    trajectory = await _earning(trial)
+
+    async def tried(channel: Channel) -> Outcome:
+        before_verify = trajectory.steps - 2
+        return await _closed_by(
+            trial, channel, trajectory, lambda session, step: session if step == before_verify else None
+        )
+
+    found = await tried(trial.channel)
+    verified = reply_of(trial.channel.exchanges[-1])
+    if is_error(verified.status) or is_masked(verified.said):
+        return
+    if difference := await Solo(under_typed(trial), trajectory).beyond_chance(tried, found):
+        raise Violation(
+            f"{difference.answer}, as without that close, or a refusal, or a masked sample",
+            f"{difference.actual!r}",
+            "Refuse the closed session, or set mask_sample in the verify reply; setdefault or get(id, {}) scores an empty one.",
+        )
 
 
 @check(
@@ -204,14 +227,14 @@ async def typed_verify_closed(trial: Trial, _: object) -> None:
     needs=TYPED_SESSION,
 )
 async def typed_close_busy(trial: Trial, _: object) -> None:
-    """Makes the first recorded call and closes at the same time; both must be answered, the close with 200.
+    """Makes the first known call and closes at the same time; both must be answered, the close with 200.
 
     Source: `close_resources` is registered before the seed, and runs however the episode ends
     (environment_servers/single_agent_turn/app.py, 0.7.0).
     """
-    trajectory = recorded_trajectory(trial)
+    trajectory = await known_trajectory(trial)
     if not trajectory.calls:
-        raise NotApplicable("no tool call is recorded (NAME_rollouts.jsonl beside NAME.jsonl)")
+        raise NotApplicable("no call is known that its tool accepts")
     hint = "close_session waits for the call in progress, or fails because of it."
     for _try in range(TRIES):
         trial.channel.exchanges.clear()
