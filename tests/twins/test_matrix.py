@@ -25,10 +25,10 @@ FIXED = {check.id for check in CHECKS if not check.attempt} - OVER_MCP
 KEPT = {"resources-kept", "resources-closed", "resources-seeds", "resources-session-kept", "resources-reward-kept"}
 
 #: The reference is of nemo-gym 0.4.0, neither a gymnasium-style server nor an environment server; it scores no groups, and has
-#: neither pages nor defaults, nor a number that a read is given.
+#: neither pages nor defaults, nor a number that a read is given, and runs no programs.
 OTHERS = {check for check in FIXED if check.startswith(("typed-", "web-", "step-", "run-"))} | {
     *("resources-closed", "verify-in-groups", "verify-group-again", "isolation-sandbox", "verify-failure-kind"),
-    *("drift-default", "drift-argument-unread", "repeat-pages"),
+    *("drift-default", "drift-argument-unread", "repeat-pages", "resources-program-ends"),
 }
 
 #: They look at the data and send nothing.

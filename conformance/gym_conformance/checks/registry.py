@@ -19,7 +19,7 @@ from gym_conformance.checks.launched import (
     sandbox_troubles,
 )
 from gym_conformance.checks.reward import calibrated, every_row, repeat, rewritings
-from gym_conformance.checks.server import compressed, live, load, metrics, pages, resources, wearing_out, wire
+from gym_conformance.checks.server import compressed, live, load, metrics, pages, programs, resources, wearing_out, wire
 from gym_conformance.checks.sessions import cookies, pauses, readiness, rows_read, seed, typed, typed_close, web
 from gym_conformance.checks.tools import defaults, drift, mcp, mcp_calls, mcp_tokens, routes, unread
 from gym_conformance.checks.verify import echo, failure_kinds, inputs, rewards, unfinished, whole_groups
@@ -34,7 +34,7 @@ _MODULES = (
     *(live, seed, rows_read, readiness, cookies, routes, drift, defaults, unread, mcp, mcp_calls, mcp_tokens),
     *(inputs, rewards, unfinished, whole_groups, echo, failure_kinds, generated, errors, effects),
     *(beside_others, earlier, told, sandbox_lending, repeat, pages, compressed, rewritings, calibrated),
-    *(typed, typed_close, web, step_sessions, step, run, resources, wearing_out, pauses),
+    *(typed, typed_close, web, step_sessions, step, run, resources, wearing_out, pauses, programs),
     metrics,  # last: where the framework's own endpoint hangs, all else is judged
 )
 

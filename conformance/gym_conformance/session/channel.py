@@ -452,8 +452,8 @@ class Channel:
 
 
 @asynccontextmanager
-async def apart(channel: Channel) -> AsyncIterator[Channel]:
-    """A channel that shares this one's record, but has its own connections until the block ends."""
+async def apart(channel: Channel, deadline: float | None = None) -> AsyncIterator[Channel]:
+    """A channel that shares this one's record, but has its own connections, and maybe deadline, until the block ends."""
     endpoint = channel.endpoint
-    async with Transport(httpx.URL(endpoint.url), deadline=endpoint.timeout) as transport:
+    async with Transport(httpx.URL(endpoint.url), deadline=deadline or endpoint.timeout) as transport:
         yield Channel(endpoint, over=transport, record=channel)

@@ -24,6 +24,7 @@ class Language:
         about: what asks for a thing that has this name, if anything does.
         asks: what looks like this only asks.
         changes: what begins like this does not.
+        sleeps: what does nothing for so many seconds.
     """
 
     argument: re.Pattern[str]
@@ -33,6 +34,7 @@ class Language:
     about: str = ""
     asks: re.Pattern[str] | None = None
     changes: re.Pattern[str] | None = None
+    sleeps: str = ""
 
 
 #: A longer text is not looked at: it would take long, and few queries are as long.
@@ -67,12 +69,14 @@ _SHELL: Final = Language(
     re.compile(r"bash|shell|terminal", re.IGNORECASE),
     (f"echo text >> {_LEFT}.txt", f"cat {_LEFT}.txt", "ls", r"printf '\377'"),
     asks=re.compile(r"\s*(?:ls|pwd|(?:ls|cat|head|tail|wc|grep|find)\s(?=[^;&|>`$\n]*[./-])[^;&|>`$\n]*)\Z"),
+    sleeps="sleep {:g}",
 )
 
 _PYTHON: Final = Language(
     re.compile(r"(?:python_?)?(?:code|program|script)", re.IGNORECASE),
     re.compile(r"python", re.IGNORECASE),
     (f"{_LEFT} = 'text'", f"print({_LEFT})"),
+    sleeps="import time\n\ntime.sleep({:g})\n",
 )
 
 _ARITHMETIC: Final = Language(
@@ -111,6 +115,17 @@ def asking_for(tool: Tool, name: str) -> str:
 def script_for(tool: Tool) -> tuple[dict[str, Any], ...]:
     """Arguments that leave something behind, and ask for it; none if the tool takes no language."""
     return _arguments(tool, lambda language: language.script)
+
+
+def sleeping_for(tool: Tool, seconds: float) -> dict[str, Any] | None:
+    """The argument with which a tool that runs programs or commands does nothing for so long; None if it takes none."""
+    found = _arguments(tool, lambda language: (language.sleeps.format(seconds),) if language.sleeps else ())
+    return found[0] if found else None
+
+
+def sleeping_answer(seconds: float) -> str:
+    """A Python program that does nothing for so long, as a policy answers with one."""
+    return f"```python\n{_PYTHON.sleeps.format(seconds)}```"
 
 
 def _arguments(tool: Tool, texts: Callable[[Language], tuple[str, ...]]) -> tuple[dict[str, Any], ...]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from statistics import median
-from typing import Any
+from typing import Any, Final
 
 from gym_conformance.contract.endpoints import LIVENESS, VERIFY
 from gym_conformance.contract.openapi import ServerKind
@@ -37,11 +37,13 @@ from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, NotExamined, Untestable, Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE, TYPED
+from gym_conformance.trials.program_runners import ProgramRunner, program_runners
 from gym_conformance.trials.property import knowledge_of
 from gym_conformance.trials.trial import Trial
 
 #: A light request that waits this long, and this many times its idle latency, was held up.
-_HELD_UP_SECONDS, _HELD_UP_TIMES = 0.5, 20
+HELD_UP_SECONDS: Final = 0.5
+_HELD_UP_TIMES = 20
 
 #: One that waits this long shows that some requests that come together may hold it up.
 _SLOWED_SECONDS = 0.05
@@ -80,6 +82,8 @@ async def _latency(trial: Trial) -> float:
 async def resources_loop_free(trial: Trial, _: object) -> None:
     """Verifies the longest recorded output, a very long text and huge powers of ten, calls each tool, and requests `/` meanwhile.
 
+    Where verify or a tool may run programs, one that sleeps for a second is run, too.
+
     A light request counts as blocked if it waits for both half a second and 20 times its idle latency, and does so
     again when the same is repeated. For each tool the first known call is made, recorded if there is any; if it delays a
     light request by 50 ms, it is made in as many concurrent sessions as should take a second together.
@@ -100,18 +104,24 @@ async def resources_loop_free(trial: Trial, _: object) -> None:
         if not hung_before:
             raise
         raise Untestable("a verify that ends: it hung before in this run; see verify-degenerate") from fault
+    for runner in program_runners(trial.gym):
+        await _expect_free(trial, idle, partial(_runs, trial, runner), f"a program that {runner.what} runs")
     called = known(await knowledge_of(trial)) if trial.gym.kind is not ServerKind.SINGLE_TURN else ()
     for one, at in first_calls(called, lambda _: True, _BEFORE):
         what, calling = f"a call of {one.calls[at].name}", replace(one, calls=one.calls[: at + 1])
         waited = await _expect_free(trial, idle, partial(_calls_last, trial, calling), what)
         if waited > max(_SLOWED_SECONDS, _HELD_UP_TIMES * idle):
-            sessions = math.ceil(2 * _HELD_UP_SECONDS / waited)
+            sessions = math.ceil(2 * HELD_UP_SECONDS / waited)
             together = partial(_calls_last, trial, calling, sessions)
             await _expect_free(trial, idle, together, f"{what} in each of {sessions} sessions")
 
 
 async def _verifies(trial: Trial, output: dict[str, Any]) -> list[_Work]:
     return [(await trial.open()).verify(output)]
+
+
+async def _runs(trial: Trial, runner: ProgramRunner) -> list[_Work]:
+    return [await runner.given(trial.gym, trial.channel, 2 * HELD_UP_SECONDS)]
 
 
 async def _calls_last(trial: Trial, calling: Trajectory, sessions: int = 1) -> list[_Work]:
@@ -136,10 +146,10 @@ async def _expect_free(trial: Trial, idle: float, begun: Callable[[], Awaitable[
     Raises:
         Violation: it was held up, twice: the first time something may have been loaded.
     """
-    limit = max(_HELD_UP_SECONDS, _HELD_UP_TIMES * idle)
-    if (waited := await _longest_wait(trial, await begun())) > limit:
+    limit = max(HELD_UP_SECONDS, _HELD_UP_TIMES * idle)
+    if (waited := await longest_wait(trial, await begun())) > limit:
         trial.channel.exchanges.clear()
-        waited = min(waited, await _longest_wait(trial, await begun()))
+        waited = min(waited, await longest_wait(trial, await begun()))
     if waited > limit:
         raise Violation(
             f"GET / answers in about {idle * 1000:.0f} ms, as it does when idle",
@@ -150,7 +160,8 @@ async def _expect_free(trial: Trial, idle: float, begun: Callable[[], Awaitable[
     return waited
 
 
-async def _longest_wait(trial: Trial, work: Iterable[_Work]) -> float:
+async def longest_wait(trial: Trial, work: Iterable[_Work]) -> float:
+    """How many seconds a light request waits at most while the work goes on."""
     tasks = [asyncio.ensure_future(each) for each in work]
     worst = 0.0
     try:

@@ -1,0 +1,75 @@
+"""What runs the programs of a policy: verify, where a row asks for one, and tools that take a program or a command."""
+
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+
+from gym_conformance.contract.dataset_rows import Call, Row, Tool
+from gym_conformance.contract.openapi import ServerKind
+from gym_conformance.drift.definitions import Definition
+from gym_conformance.gym_under_test import Gym
+from gym_conformance.scouting.answers import asks_for_python
+from gym_conformance.session.channel import Channel
+from gym_conformance.trajectories.execute import TrajectoryRun
+from gym_conformance.trajectories.languages import sleeping_answer, sleeping_for
+from gym_conformance.trajectories.trajectory import Trajectory
+
+#: Rows among which one is looked for that asks for a program, and tools that are tried.
+_ROWS, _TOOLS = 64, 4
+
+#: Seconds that a program sleeps to show that it is run, how many times it does, and the share of them that must be seen.
+_BRIEF, _TIMES, _SEEN = 0.5, 3, 0.8
+
+
+@dataclass(frozen=True)
+class ProgramRunner:
+    """What may run programs: `sleeping` makes a trajectory whose second step is given one that sleeps for some seconds."""
+
+    what: str
+    sleeping: Callable[[float], Trajectory]
+
+    async def given(self, gym: Gym, channel: Channel, seconds: float) -> Coroutine[None, None, None]:
+        """The step that has such a program run, in a session of its own; it is not sent yet."""
+        rollout = TrajectoryRun(gym, channel, self.sleeping(seconds))
+        await rollout.step()
+        return rollout.step()
+
+    async def runs_programs(self, gym: Gym) -> bool:
+        """Whether it takes longer by as much as a program sleeps, each time that it is tried."""
+
+        async def took(seconds: float) -> float:
+            step = await self.given(gym, Channel(gym.endpoint), seconds)
+            began = time.monotonic()
+            await step
+            return time.monotonic() - began
+
+        for _ in range(_TIMES):
+            if await took(_BRIEF) - await took(0.0) < _SEEN * _BRIEF:
+                return False
+        return True
+
+
+def program_runners(gym: Gym) -> Iterator[ProgramRunner]:
+    """What may run programs, whether or not it does."""
+    row = next(filter(asks_for_python, gym.rows[:_ROWS]), None)
+    if row is not None:
+        yield ProgramRunner("verify", partial(_answering, row))
+    if gym.kind is not ServerKind.SINGLE_TURN:
+        yield from islice((one for tool in gym.tools.values() if (one := _runner(gym, tool))), _TOOLS)
+
+
+def _answering(row: Row, seconds: float) -> Trajectory:
+    return Trajectory(row, answer=sleeping_answer(seconds))
+
+
+def _runner(gym: Gym, tool: Tool) -> ProgramRunner | None:
+    if sleeping_for(tool, 0) is None:
+        return None
+    row, usual = gym.row_for(Definition(tool.name, tool.parameters)), gym.example_call(tool).arguments
+
+    def sleeping(seconds: float) -> Trajectory:
+        return Trajectory(row, (Call(tool.name, {**usual, **(sleeping_for(tool, seconds) or {})}),))
+
+    return ProgramRunner(tool.name, sleeping)
