@@ -21,7 +21,7 @@ NOT_TOLD = {
     *("drift-lock", "resources-kept", "repeat-declares-stateless"),  # no lock, no process, no /reverify_mode
     *("resources-closed", "verify-in-groups", "verify-group-again", "isolation-sandbox", "verify-failure-kind"),
     *("repeat-pages", "drift-default", "drift-argument-unread"),  # no lists in pages, no defaults, no numbers of reads
-    "resources-program-ends",  # no programs
+    *("resources-program-ends", "resources-program-stopped"),  # no programs
     *(check.id for check in CHECKS if check.section in ("typed", "web", "step", "run", "mcp") and not check.attempt),
 }
 ONE_PART = {"verify-reward-components"}

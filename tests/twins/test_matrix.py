@@ -28,7 +28,7 @@ KEPT = {"resources-kept", "resources-closed", "resources-seeds", "resources-sess
 #: neither pages nor defaults, nor a number that a read is given, and runs no programs.
 OTHERS = {check for check in FIXED if check.startswith(("typed-", "web-", "step-", "run-"))} | {
     *("resources-closed", "verify-in-groups", "verify-group-again", "isolation-sandbox", "verify-failure-kind"),
-    *("drift-default", "drift-argument-unread", "repeat-pages", "resources-program-ends"),
+    *("drift-default", "drift-argument-unread", "repeat-pages", "resources-program-ends", "resources-program-stopped"),
 }
 
 #: They look at the data and send nothing.

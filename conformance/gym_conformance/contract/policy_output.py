@@ -269,6 +269,10 @@ ODD_PROGRAMS: Final = tuple(
     )
 )
 
+#: A Python program that does nothing, and one that only fails.
+IDLE_PROGRAM: Final = "```python\nimport sys\nsys\n```"
+FAILING_PROGRAM: Final = "```python\nimport sys\nsys.exit(1)\n```"
+
 #: Answers that begin but never end, as of a policy in a loop: a pattern with nested repetition backtracks exponentially
 #: if the end does not come.
 ENDLESS: Final = {

@@ -13,6 +13,10 @@ MASKS: Final = ("_ng_failure_class", "mask_sample", "failure_kind", "failure_rea
 _DIGITS: Final = 10
 
 
+#: What a rollout earns that did all of its task, in most environments.
+WHOLE: Final = 1.0
+
+
 def is_masked(body: Any) -> bool:
     """Whether the reply says that its sample must not be trained on, or names what failed."""
     return isinstance(body, dict) and any(body.get(key) for key in MASKS)

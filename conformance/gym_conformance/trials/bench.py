@@ -19,6 +19,7 @@ from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trajectories.waiting import TakenUp, Waiting
 from gym_conformance.trials.before_and_after import FirstLook
 from gym_conformance.trials.launched import NOT_LAUNCHED, Launched
+from gym_conformance.trials.program_runners import EndlessProgram
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ class Learned:
         apart: whether workers were found to keep sessions of their own.
         evicts: whether what was found last is that a session has no place among so many.
         causes: of the violations so far.
+        endless: what came of programs that do not end, by what runs them; why none was run, where none was.
         load: what came of episodes, so many at once; None until they were run.
         offer: what it serves over MCP, as far as it is known.
         calibration: what rows' own answers and others earn; None until a check asks.
@@ -98,6 +100,7 @@ class Learned:
     apart: bool = False
     evicts: bool = False
     causes: set[Cause] = field(default_factory=set)
+    endless: dict[str, EndlessProgram | str] = field(default_factory=dict, repr=False)
     load: Load | None = None
     offer: Offer = field(default_factory=Offer)
     calibration: Calibration | None = None

@@ -1,7 +1,7 @@
 """What runs the programs of a policy: verify, where a row asks for one, and tools that take a program or a command."""
 
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -12,6 +12,7 @@ from gym_conformance.drift.definitions import Definition
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.scouting.answers import asks_for_python
 from gym_conformance.session.channel import Channel
+from gym_conformance.session.exchange import Exchange, Reply
 from gym_conformance.trajectories.execute import TrajectoryRun
 from gym_conformance.trajectories.languages import sleeping_answer, sleeping_for
 from gym_conformance.trajectories.trajectory import Trajectory
@@ -30,25 +31,38 @@ class ProgramRunner:
     what: str
     sleeping: Callable[[float], Trajectory]
 
-    async def given(self, gym: Gym, channel: Channel, seconds: float) -> Coroutine[None, None, None]:
-        """The step that has such a program run, in a session of its own; it is not sent yet."""
+    async def begun(self, gym: Gym, channel: Channel, seconds: float) -> TrajectoryRun:
+        """A session of its own, whose next step has a program run that sleeps for so long."""
         rollout = TrajectoryRun(gym, channel, self.sleeping(seconds))
         await rollout.step()
-        return rollout.step()
+        return rollout
 
     async def runs_programs(self, gym: Gym) -> bool:
         """Whether it takes longer by as much as a program sleeps, each time that it is tried."""
 
         async def took(seconds: float) -> float:
-            step = await self.given(gym, Channel(gym.endpoint), seconds)
+            rollout = await self.begun(gym, Channel(gym.endpoint), seconds)
             began = time.monotonic()
-            await step
+            await rollout.step()
             return time.monotonic() - began
 
         for _ in range(_TIMES):
             if await took(_BRIEF) - await took(0.0) < _SEEN * _BRIEF:
                 return False
         return True
+
+
+@dataclass(frozen=True)
+class EndlessProgram:
+    """What came of a program that does not end by itself; without an answer, the last exchange has no reply."""
+
+    exchanges: tuple[Exchange, ...]
+    seconds: float
+
+    @property
+    def answer(self) -> Reply | None:
+        """What was answered when the program was stopped."""
+        return self.exchanges[-1].reply
 
 
 def program_runners(gym: Gym) -> Iterator[ProgramRunner]:

@@ -121,7 +121,7 @@ async def _verifies(trial: Trial, output: dict[str, Any]) -> list[_Work]:
 
 
 async def _runs(trial: Trial, runner: ProgramRunner) -> list[_Work]:
-    return [await runner.given(trial.gym, trial.channel, 2 * HELD_UP_SECONDS)]
+    return [(await runner.begun(trial.gym, trial.channel, 2 * HELD_UP_SECONDS)).step()]
 
 
 async def _calls_last(trial: Trial, calling: Trajectory, sessions: int = 1) -> list[_Work]:
