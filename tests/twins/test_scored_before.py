@@ -61,3 +61,40 @@ def _data() -> Dataset:
 def test_a_score_does_not_depend_on_earlier_ones(memory: str) -> None:
     findings = judge(translations(memory), _data(), checks={"isolation-earlier"})
     assert telling(findings) == ({"isolation-earlier"} if memory.startswith("of ") else set())
+
+
+class ProblemRow(TaskRow):
+    """A row with its problem, and what its program must print."""
+
+    problem_id: str
+    printed: str
+
+
+def problems(memory: str) -> ResourcesServer:
+    """Its memory holds the first score of each program, or of each problem that any program was given for."""
+    kept = dict[str, float]()
+
+    def verify(row: ProblemRow, response: dict[str, Any]) -> float:
+        _, fence, program = last_text(response["output"]).partition("```python\n")
+        if not fence:
+            return 0.0
+        score = float(f"print({row.printed})" in program)
+        return {
+            "of programs": lambda: kept.setdefault(program, score),
+            "of problems": lambda: kept.setdefault(row.problem_id, score),
+            "none": lambda: score,
+        }[memory]()
+
+    return ResourcesServer("problems", verify=verify)
+
+
+@pytest.mark.parametrize("memory", ["none", "of programs", "of problems"])
+def test_a_program_is_scored_anew_each_time(memory: str) -> None:
+    rows, rollouts = [], []
+    for at in range(3):
+        prompt = [{"role": "user", "content": f"Write a Python program for problem {at}."}]
+        data = {"responses_create_params": {"input": prompt}, "problem_id": f"problem-{at}", "printed": str(40 + at)}
+        rows.append(Row(data, Source(Path("problems.jsonl"), at + 1)))
+        rollouts.append(rollout_of(rows[-1], said=f"Here:\n\n```python\nprint({40 + at})\n```", reward=1.0))
+    found = judge(problems(memory), Dataset(tuple(rows), tuple(rollouts), 3), checks={"isolation-earlier"})
+    assert telling(found) == ({"isolation-earlier"} if memory.startswith("of ") else set())

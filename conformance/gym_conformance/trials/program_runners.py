@@ -31,6 +31,9 @@ class ProgramRunner:
     what: str
     sleeping: Callable[[float], Trajectory]
 
+    def __str__(self) -> str:
+        return self.what
+
     async def begun(self, gym: Gym, channel: Channel, seconds: float) -> TrajectoryRun:
         """A session of its own, whose next step has a program run that sleeps for so long."""
         rollout = TrajectoryRun(gym, channel, self.sleeping(seconds))

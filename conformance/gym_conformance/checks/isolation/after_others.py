@@ -24,6 +24,7 @@ from gym_conformance.trajectories.other_values import (
     with_other_options,
 )
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, moved
+from gym_conformance.trajectories.programs import with_comment
 from gym_conformance.trajectories.renaming import (
     Names,
     ids_of,
@@ -214,14 +215,17 @@ def by_attempts(trial: Trial, found: Sequence[Trajectory]) -> Iterator[Maker]:
     """What a trajectory earns after a poor attempt at the same task, held to one after a poor attempt at another.
 
     No earlier attempt at either is known: their names and ids are new, and where an answer is graded that the row has,
-    so are the row's sentences, under any of which a score may be kept.
+    so are the row's sentences, under any of which a score may be kept. A poor attempt is another row's answer, since what
+    is no answer may not be scored at all, or says nothing.
     """
+    answers = [one.answer for one in found if one.answer != PLAIN_ANSWER]
     for one in found:
         names = frozenset().union(*names_in(one)[:1], ids_of(one.row))
         if not one.calls and any(words_of_answer(one)):
             names |= sentences_of(one.row)
         if names:
-            poor = Trajectory(one.row)
+            others = (answer for answer in answers if answer != one.answer and not one.calls)
+            poor = Trajectory(one.row, answer=next(others, PLAIN_ANSWER))
             told = Told(Schedule((poor, one)), ", as after an attempt at another task", hint=_POOLED)
             after = _After(partial(new_names, names), partial(renamed, poor), partial(_said_in, one), _earned)
             yield after.held(trial, told)
@@ -339,7 +343,8 @@ def _moves(first: Outcome, second: Outcome) -> bool:
 def by_answer(trial: Trial, rows: Sequence[Row], found: Sequence[Trajectory]) -> Iterator[Maker]:
     """What an answer earns on a row, after it was given to another row.
 
-    No earlier score of it is known: a word that nobody has said before stands before it, or zeros follow its number.
+    No earlier score of it is known: a word that nobody has said before stands before it, and in its program, or zeros
+    follow its number.
     """
     own = next((each for each in found if each.answer != PLAIN_ANSWER), None)
     other = next((Trajectory(row) for row in rows if own and row is not own.row), None)
@@ -348,7 +353,8 @@ def by_answer(trial: Trial, rows: Sequence[Row], found: Sequence[Trajectory]) ->
     lengths = iter(Random().sample(_ZEROS, len(_ZEROS)))
 
     def after_a_word() -> str:
-        return f"{word()} {own.answer}"
+        new = word()
+        return f"{new} {with_comment(own.answer, new)}"
 
     def with_zeros() -> str:
         return with_more_zeros(own.answer, next(lengths, 1))
