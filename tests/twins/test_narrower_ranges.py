@@ -51,3 +51,44 @@ def test_a_range_is_told_that_is_the_code_s_own(habit: str, said: str, told: set
     tools = [tool("count"), tool("order", quantity={"type": "integer", "minimum": 1, "maximum": 200})]
     rows = said_by_users((said, f"{said} And be quick."), tools)
     assert telling(judge(_kiosk(habit), rows, checks={"drift-argument-refused"})) == told
+
+
+@dataclass
+class Board:
+    """One session: the characters that still fit on it."""
+
+    room: int = _STOCK
+    memos: int = 0
+
+
+def _board(habit: str) -> ResourcesServer:
+    def room(state: Board) -> dict[str, int]:
+        """Count what fits."""
+        return {"room": state.room if habit == "as long as is shown" else 1, "memos": state.memos}
+
+    def pin(state: Board, memo: str) -> dict[str, int] | str:
+        """Pin a memo."""
+        most = {"as defined": 200, "as long as fits": state.room}.get(habit, _STOCK)
+        if len(memo) > most:
+            return f"Error: a memo has at most {most} characters"
+        state.room, state.memos = state.room - len(memo), state.memos + 1
+        return {"pinned": state.memos}
+
+    server = ResourcesServer("board", tools=[room, pin], verify=lambda: 0.0, state=Board)
+    del server.handlers["GET", "/openapi.json"]
+    return server
+
+
+@pytest.mark.parametrize(
+    ("habit", "told"),
+    [
+        ("as defined", set()),
+        ("shorter than defined", {"drift-argument-refused"}),
+        ("as long as is shown", set()),
+        ("as long as fits", set()),
+    ],
+)
+def test_a_length_is_told_that_is_the_code_s_own(habit: str, told: set[str]) -> None:
+    tools = [tool("room"), tool("pin", memo={"type": "string", "maxLength": 200})]
+    rows = said_by_users(("Pin a memo.", "Pin a memo quickly."), tools)
+    assert telling(judge(_board(habit), rows, checks={"drift-argument-refused"})) == told

@@ -1,7 +1,7 @@
 """One argument of a call that is accepted, given wrong values and allowed ones: which are refused alike."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import islice
 from typing import Any, Final
@@ -103,13 +103,14 @@ class Argument:
         self.returned: list[Any] = []
         self.otherwise: tuple[Any, Reply] | None = None
         self.missing: Reply | None = None
-        self.beyond: dict[int, tuple[int, Reply]] = {}  # by bound
+        self.beyond: dict[int | str, tuple[int | str, Reply]] = {}  # by bound
         self.outside: tuple[int, Reply] | None = None
 
     async def refused(self) -> RefusedCall | None:
         """An allowed value that is refused like a wrong one, while a call that differs only there is accepted."""
         await self._try_wrong()
         await self._try_beyond()
+        await self._try_longer()
         await self._try_outside()
         refused = await self._try_allowed() if self.wrong or self.missing or self.beyond or self.outside else []
         if refused:
@@ -182,27 +183,46 @@ class Argument:
                     if says_no(refusal) and says_yes((await self._ask(within))[1]):
                         self.beyond[bound] = beyond, refusal
 
-    async def _try_outside(self) -> None:
-        """The refusal of integers beyond either bound, if it is the same one and states a number that the code alone knows.
+    async def _try_longer(self) -> None:
+        """The refusal of a text just too long, if it states the code's own number, and a short one is accepted."""
+        acceptance = Acceptance(self.node)
+        for longest in constants(self.node):
+            if not longest or not isinstance(longest, str):
+                continue
+            short_one, beyond = longest[:1], longest + longest[:1]
+            if [acceptance.accepts(each) for each in (short_one, longest, beyond)] == [True, True, False]:
+                refusal = (await self._ask(beyond))[1]
+                taken = says_no(refusal) and says_yes((await self._ask(short_one))[1])
+                if taken and await self._is_the_codes(beyond, refusal, (len(longest), len(beyond))):
+                    self.beyond[longest] = beyond, refusal
 
-        A state sets limits, too: what is in stock, or in a purse. But these are in the row or in a reply, or they are others
-        once the known call was made.
-        """
+    async def _try_outside(self) -> None:
+        """The refusal of integers beyond either bound, if it is the same one and states the code's own number."""
         least, most = (self.node.get(each) if isinstance(self.node, dict) else None for each in ("minimum", "maximum"))
         if type(least) is not int or type(most) is not int:
             return
         low, high = [(await self._ask(each))[1] for each in (least - 1, most + 1)]
         if not (says_no(low) and says_no(high)) or _ABSENT.search(high.text):
             return
-        above = Answer(high, (most + 1,))
-        if not alike(Answer(low, (least - 1,)), above):
+        if not alike(Answer(low, (least - 1,)), Answer(high, (most + 1,))):
             return
-        after = self.place.once_more() if type(self.place) is Place else None
-        again = (await after.ask_with(self.name, most + 1))[1] if after else high
-        stated = {*_NUMBER.findall(high.text)} - {str(each) for each in (least, most, least - 1, most + 1)}
-        shown = [self.place.row.data, *(reply.said for reply in (await after.replies() if after else ()))]
-        if after and stated and alike(Answer(again, (most + 1,)), above) and stated.isdisjoint(_numbers_in(shown)):
+        if await self._is_the_codes(most + 1, high, (least, most, least - 1, most + 1)):
             self.outside = most + 1, high
+
+    async def _is_the_codes(self, beyond: Any, refusal: Reply, said: Iterable[int]) -> bool:
+        """Whether the refusal states a number that is not `said` by the schema, and that the code alone knows.
+
+        A state sets limits, too: what is in stock, or in a purse. But these are in the row or in a reply, or they are others
+        once the known call was made.
+        """
+        if type(self.place) is not Place:
+            return False
+        after = self.place.once_more()
+        again = (await after.ask_with(self.name, beyond))[1]
+        stated = {*_NUMBER.findall(refusal.text)} - {str(each) for each in said}
+        shown = [self.place.row.data, *(reply.said for reply in await after.replies())]
+        alike_again = alike(Answer(again, (beyond,)), Answer(refusal, (beyond,)))
+        return bool(stated) and alike_again and stated.isdisjoint(_numbers_in(shown))
 
     async def _try_allowed(self) -> list[tuple[Any, Any, Reply, tuple[str, Reply]]]:
         refused = []
@@ -271,7 +291,7 @@ class Argument:
             return None
         if not value and self.missing and alike(Answer(reply, ()), Answer(self.missing, ())):
             return f"a call without {self.name}", self.missing
-        if type(value) is int and value in self.beyond and not _ABSENT.search(reply.text):
+        if type(value) in (int, str) and value in self.beyond and not _ABSENT.search(reply.text):
             over, refusal = self.beyond[value]
             if alike(Answer(reply, (value,)), Answer(refusal, (over,))):
                 return short({self.name: over}), refusal

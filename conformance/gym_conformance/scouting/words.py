@@ -52,6 +52,9 @@ _UNKNOWN: Final = ("Qzxvwkj", "Wvkqjzx")
 _UNKNOWN_NUMBERS: Final = ("98765431", "87654319")
 _FORMED: Final = 20
 
+#: Others, which are said where any word is taken, one in each of the calls that are kept.
+_FREE: Final = tuple(_UNKNOWN[0][at:] + _UNKNOWN[0][:at] for at in range(1, 1 + _KEPT))
+
 #: What stands between the members of a list that is written as text: `Here: rope, a torch`, `[3] link "Cart"`.
 _BETWEEN: Final = re.compile(r"[^\w\s.'@/-]+|\s{2,}|[\r\n\t]|^[-.\s]+", re.MULTILINE)
 
@@ -100,11 +103,12 @@ NOTHING_ASKED: Final = KnownWords()
 
 
 def own_first(row: Row, several: Sequence[T], arguments: Callable[[T], Any]) -> list[T]:
-    """The same, those first whose arguments have no text but the row's own."""
+    """The same, those first whose arguments have no text but the row's own, and free ones."""
     words = json.dumps(row.data, ensure_ascii=False) if len(several) > 1 else ""
 
     def is_strange(one: T) -> bool:
-        return any(isinstance(text, str) and text not in words for text, _ in scalars(arguments(one)))
+        texts = (text for text, _ in scalars(arguments(one)) if isinstance(text, str))
+        return any(text not in words and text not in _FREE for text in texts)
 
     return sorted(several, key=is_strange)
 
@@ -170,14 +174,37 @@ async def _known(gym: Gym, tool: Tool, row: Row, words_here: Sequence[str]) -> t
     if len(unknown) < len(_UNKNOWN):
         return [], None
     for asked in ([(word,) for word in words], _together(tool, row, words)):
-        known = []
+        known = list[dict[str, Any]]()
         for each in asked:
+            arguments = _arguments_with(tool, *each)
             answer = await _answer(session, tool, *each)
-            if answer and answer.reply.status < HTTPStatus.BAD_REQUEST and not alike(answer, *unknown):
-                known.append(_arguments_with(tool, *each))
+            if arguments and answer and answer.reply.status < HTTPStatus.BAD_REQUEST and not alike(answer, *unknown):
+                known.append(arguments)
         if known:
-            return known[:_KEPT], session.first_session
+            free = await _free_places(gym, tool, row, known[0], unknown)
+            named = zip(known, _FREE, strict=False)
+            return [_with(each, dict.fromkeys(free, own_word)) for each, own_word in named], session.first_session
     return [], None
+
+
+async def _free_places(gym: Gym, tool: Tool, row: Row, known: Any, unknown: Sequence[Answer]) -> list[Way]:
+    """The places of known arguments that take a word of no meaning as well, while another has the word that is known.
+
+    A dish is known, and what is noted beside it may be anything: there each call can leave a word of its own.
+    """
+    free, texts = list[Way](), [(text, way) for text, way in scalars(known) if isinstance(text, str)]
+    if len(texts) == len({text for text, _ in texts}):
+        return free
+    session = gym.contract.session(Channel(gym.endpoint), row)  # in the first one, what is known may have been taken
+    await session.seed()
+    for text, way in texts:
+        another = _with(known, dict.fromkeys((*free, way), _FREE[0]))
+        if text in _texts_of(another) and admits(tool.parameters, another):
+            answer = Answer(reply_of(await session.call(Call(tool.name, another))), (text, _FREE[0]))
+            if grants(answer.reply, another) and not alike(answer, *unknown):
+                free.append(way)
+    await session.close()
+    return free
 
 
 def _together(tool: Tool, row: Row, words: Sequence[str]) -> list[tuple[str, ...]]:

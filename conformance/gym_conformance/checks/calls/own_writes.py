@@ -51,28 +51,29 @@ def _writes(knowledge: Knowledge) -> Iterator[tuple[Trajectory, int, list[int]]]
                 yield whole, at, numbers
 
 
-def _others(whole: Trajectory, at: int) -> list[Call]:
-    """Calls of the same tool with other arguments: later ones of the trajectory, or the same with other numbers."""
+def _others(knowledge: Knowledge, whole: Trajectory, at: int) -> list[Call]:
+    """Calls of the same tool with other arguments: the trajectory's later ones, ones with other numbers, or known ones."""
     call = whole.calls[at]
     later = [each for each in whole.calls[at + 1 :] if each.name == call.name and each.arguments != call.arguments]
     if later:
         return later
     numbers = with_other_numbers(Trajectory(whole.row, (call,)))
-    return list(numbers.calls) if numbers else []
+    known_ones = (Call(call.name, each) for each in knowledge.meaningful.get(call.name, ()) if each != call.arguments)
+    return list(numbers.calls if numbers else known_ones)
 
 
-def _again(whole: Trajectory, at: int, reads: Sequence[int]) -> Iterator[Call]:
+def _again(knowledge: Knowledge, whole: Trajectory, at: int, reads: Sequence[int]) -> Iterator[Call]:
     """A write that may follow the first one of the same tool: another one of those, one with another text, the same."""
     said = {value for read in reads for value, _ in scalars(whole.calls[read].arguments) if isinstance(value, str)}
     call = whole.calls[at]
     yield from islice(with_another_text(call, whole.row.parameters_of(call.name), said), 1)
-    yield from (_others(whole, at) or [call])[:1]
+    yield from (_others(knowledge, whole, at) or [call])[:1]
 
 
 def _around_writes(knowledge: Knowledge) -> Iterator[AroundWrite]:
     """Reads around a tool's first write, and around another that follows it."""
     for whole, at, reads in islice(_writes(knowledge), _WRITES):
-        again = list(_again(whole, at, reads))
+        again = list(_again(knowledge, whole, at, reads))
         longer = replace(whole, calls=(*whole.calls, *again))
         yield AroundWrite(longer, tuple(range(at)), at, tuple(reads))
         for number in range(len(whole.calls), len(longer.calls)):
@@ -90,7 +91,7 @@ def _made_at_once(knowledge: Knowledge) -> Iterator[AtOnce]:
         alone = Trajectory(whole.row, (call,))
         novel = names_in(alone)[-1:]
         named = [renamed(alone, new_names(names)).calls[0] for names in novel * (_AT_ONCE - 1)]
-        several = [[call] * (_AT_ONCE - 1), _others(whole, at)[: _AT_ONCE - 1], named]
+        several = [[call] * (_AT_ONCE - 1), _others(knowledge, whole, at)[: _AT_ONCE - 1], named]
         for more in filter(None, several):
             longer = replace(whole, calls=(*whole.calls, *more, call))
             *added, again = range(len(whole.calls), len(longer.calls))

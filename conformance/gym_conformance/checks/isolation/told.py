@@ -51,7 +51,7 @@ async def isolation_told(trial: Trial, schedule: Schedule) -> None:
     rollouts = opened(trial.gym, trial.channel, schedule)
     most = max(trajectory.steps for trajectory in schedule.trajectories)
     steps = [tuple(range(len(rollouts)))] * most if schedule.concurrent else [(turn,) for turn in schedule.turns()]
-    words = _Words(schedule, among=trial.among)
+    words = _Words(schedule, shrinking=trial.shrinking)
     for turns in steps:  # those of one step take it at the same time
         ended = await asyncio.gather(*(rollouts[turn].step() for turn in turns), return_exceptions=True)
         made = [(turn, rollouts[turn].exchanges[-1]) for turn in turns if rollouts[turn].exchanges]
@@ -70,9 +70,9 @@ class _Words:
     Whoever only says again what it was answered was not the first.
     """
 
-    def __init__(self, schedule: Schedule, *, among: bool) -> None:
+    def __init__(self, schedule: Schedule, *, shrinking: bool) -> None:
         self._schedule = schedule
-        self._among = among
+        self._shrinking = shrinking
         self._told: dict[str, tuple[int, Exchange]] = {}
         self._sent: list[set[str]] = [set() for _ in schedule.trajectories]
         self._strange = set[str]()
@@ -94,9 +94,9 @@ class _Words:
         self._strange |= strange - self._told.keys()
         for marker in strange & self._told.keys():
             raise _overheard(self._schedule, turn, exchange, marker, self._told[marker])
-        if strange and self._among:  # another schedule's: where this one is tried alone, it overhears one of its own
+        if strange and not self._shrinking:  # an earlier session's, which no shorter schedule tells
             raise Violation(
-                f"{exchange.request.path} knows nothing of {min(strange)!r}, which this session was never told",
+                f"{exchange.request.path} knows nothing of {min(strange)!r}, which only another session was told",
                 f"{min(strange)!r} in its reply",
                 STORE,
             )
