@@ -101,13 +101,14 @@ def _app(scorer: _Scorer, *, on_the_loop: bool = False) -> FastAPI:
     return app
 
 
-def _caller(limit: float | None, *, crashes: bool = False) -> FastAPI:
-    app = _app(_Reader())
+def _caller(limit: float | None, *, crashes: bool = False, places: int = 9) -> FastAPI:
+    app, free = _app(_Reader()), asyncio.Semaphore(places)
 
     @app.post("/run_python")
     async def run_python(body: dict[str, str]) -> dict[str, int | str]:
         try:
-            return {"exit": await asyncio.to_thread(_run, body["code"], limit)}
+            async with free:
+                return {"exit": await asyncio.to_thread(_run, body["code"], limit)}
         except subprocess.TimeoutExpired as error:
             if crashes:
                 raise
@@ -155,6 +156,11 @@ def test_a_program_that_is_run_on_the_event_loop_is_told(*, on_the_loop: bool, v
     assert worst(found_by("resources-loop-free", app, _ANSWERED, timeout=10)) is verdict
     if on_the_loop:
         assert worst(found_by("resources-program-ends", app, _ANSWERED, timeout=10)) is Verdict.NOT_APPLICABLE
+
+
+@pytest.mark.parametrize(("places", "verdict"), [(1, Verdict.FAIL), (2, Verdict.PASS)])
+def test_programs_that_wait_for_one_another_are_told(places: int, verdict: Verdict) -> None:
+    assert worst(found_by("resources-loop-free", _caller(10.0, places=places), _CALLED, timeout=10)) is verdict
 
 
 @pytest.mark.parametrize(("scorer", "verdict"), [(_Scorer(), Verdict.PASS), (_ByExitStatus(), Verdict.FAIL)])

@@ -82,7 +82,8 @@ async def _latency(trial: Trial) -> float:
 async def resources_loop_free(trial: Trial, _: object) -> None:
     """Verifies the longest recorded output, a very long text and huge powers of ten, calls each tool, and requests `/` meanwhile.
 
-    Where verify or a tool may run programs, one that sleeps for a second is run, too.
+    Where verify or a tool may run programs, one that sleeps for a second is run, too; a second session's must not wait for
+    it.
 
     A light request counts as blocked if it waits for both half a second and 20 times its idle latency, and does so
     again when the same is repeated. For each tool the first known call is made, recorded if there is any; if it delays a
@@ -106,6 +107,7 @@ async def resources_loop_free(trial: Trial, _: object) -> None:
         raise Untestable("a verify that ends: it hung before in this run; see verify-degenerate") from fault
     for runner in program_runners(trial.gym):
         await _expect_free(trial, idle, partial(_runs, trial, runner), f"a program that {runner.what} runs")
+        await _expect_beside(trial, runner)
     called = known(await knowledge_of(trial)) if trial.gym.kind is not ServerKind.SINGLE_TURN else ()
     for one, at in first_calls(called, lambda _: True, _BEFORE):
         what, calling = f"a call of {one.calls[at].name}", replace(one, calls=one.calls[: at + 1])
@@ -122,6 +124,36 @@ async def _verifies(trial: Trial, output: dict[str, Any]) -> list[_Work]:
 
 async def _runs(trial: Trial, runner: ProgramRunner) -> list[_Work]:
     return [(await runner.begun(trial.gym, trial.channel, 2 * HELD_UP_SECONDS)).step()]
+
+
+async def _expect_beside(trial: Trial, runner: ProgramRunner) -> None:
+    """Require a program that does nothing not to wait, twice, for the end of one that sleeps in another session."""
+    gym = trial.gym
+
+    async def took(channel: Channel) -> float:
+        idle = await runner.begun(gym, channel, 0.0)
+        began = time.perf_counter()
+        await idle.step()
+        return time.perf_counter() - began
+
+    async def beside() -> float:
+        sleeping = asyncio.ensure_future((await runner.begun(gym, trial.channel, 2 * HELD_UP_SECONDS)).step())
+        try:
+            return await took(trial.channel)
+        finally:
+            await sleeping
+
+    alone = await took(Channel(gym.endpoint))
+    if (waited := await beside()) > alone + HELD_UP_SECONDS:
+        trial.channel.exchanges.clear()
+        waited = min(waited, await beside())
+    if waited > alone + HELD_UP_SECONDS:
+        raise Violation(
+            f"a program that does nothing is answered in about {alone * 1000:.0f} ms, as it is alone",
+            f"{waited:.1f} s while {runner.what} runs one that sleeps in another session",
+            "Programs wait for one another: there is a lock, or a pool with a single place, around what runs them.",
+        )
+    trial.channel.exchanges.clear()
 
 
 async def _calls_last(trial: Trial, calling: Trajectory, sessions: int = 1) -> list[_Work]:
