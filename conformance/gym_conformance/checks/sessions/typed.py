@@ -24,7 +24,7 @@ from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.typed_sessions import TypedContract, TypedSession
 from gym_conformance.trajectories.execute import TrajectoryRun, run, seeded_within
 from gym_conformance.trajectories.first import side_by_side
-from gym_conformance.trajectories.generate import Knowledge, interleaved, trajectories
+from gym_conformance.trajectories.generate import Knowledge, interleaved, trajectories, writes_in
 from gym_conformance.trajectories.known import known
 from gym_conformance.trajectories.outcome import Difference, Outcome
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
@@ -112,10 +112,12 @@ def expect_id(reply: Reply, session: TypedSession, hint: str) -> None:
 
 
 async def played(trial: Trial, channel: Channel) -> TypedSession:
-    """A typed session in which known calls were made, and verified."""
+    """A typed session in which known calls were made, up to half of the writes: the others may undo them."""
     trajectory = await known_trajectory(trial)
     session = typed_session(trial, trajectory.row, channel)
-    await TrajectoryRun(trial.gym, channel, trajectory, session=session).finish()
+    writes = writes_in(trajectory.calls)
+    calls = writes[(len(writes) - 1) // 2] + 1 if writes else len(trajectory.calls)
+    await TrajectoryRun(trial.gym, channel, trajectory, session=session).step(1 + calls)
     return session
 
 
