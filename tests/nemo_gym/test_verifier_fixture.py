@@ -68,6 +68,7 @@ UNSEEN = {
         *(
             "calls that count",
             "one state for each task",
+            "the newest state for each task",
             "other replies where they are compressed",
             "an episode of so many calls, and their number",
             "stateless and does not say so",

@@ -21,7 +21,7 @@ NAME = "StockroomResourcesServer___stockroom"
 AFTER_VERIFY = """verify-degenerate verify-malformed-calls verify-framework-types verify-raw-surrogate verify-reward-finite verify-echoes
     verify-echoes-tokens verify-keeps-row-fields verify-reward-components verify-without-session verify-floor
     verify-malformed verify-unfinished repeat-recorded repeat-declares-stateless repeat-compressed reward-form reward-extra-read
-    reward-claim reward-farmed resources-loop-free resources-program-ends resources-program-stopped
+    reward-claim reward-any-text reward-farmed resources-loop-free resources-program-ends resources-program-stopped
     resources-reward-kept metrics-shape metrics-order seed-reads-row
     calibration-gold calibration-scored calibration-floor calibration-swap calibration-pressed calibration-strict calibration-deeds
     calibration-odd calibration-separates verify-failure-kind verify-long-rollout"""

@@ -188,3 +188,17 @@ def test_a_call_that_is_paid_although_it_was_refused_is_refused_to_later_session
     data = Dataset(tuple(rows))
     assert on_gym(app, lambda gym: paid_answers(gym, 56), data).sessions, "what is paid is found"
     assert worst(found_by("isolation-earlier", app, data)) is Verdict.PASS
+
+
+@pytest.mark.parametrize(
+    ("score", "rows", "verdict"),
+    [
+        (lambda _, said: float(bool(said.strip())), _LETTERS, Verdict.FAIL),
+        (lambda row, said: float(said.endswith(row["gold"])), _LETTERS, Verdict.PASS),
+        (lambda _, said: 0.5 * bool(said.strip()), _LETTERS, Verdict.PASS),
+        (lambda _, said: float("," not in said), _PROGRAMS, Verdict.NOT_APPLICABLE),
+    ],
+    ids=["any text", "the answer", "half for its form", "no answers in the rows"],
+)
+def test_a_scorer_that_pays_any_text_is_told(score: Scorer, rows: Dataset, verdict: Verdict) -> None:
+    assert worst(found_by("reward-any-text", _app(score), rows)) is verdict

@@ -15,7 +15,7 @@ from gym_conformance.findings import Verdict, worst
 from tests.twins.judging import found_by, judge
 
 #: Seconds that a request may take: the answer to a program must come within twice as long, and it sleeps for three times.
-_TIMEOUT = 1.0
+_TIMEOUT = 2.0
 
 _TOOL = {
     "type": "function",

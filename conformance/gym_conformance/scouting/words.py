@@ -20,7 +20,7 @@ from gym_conformance.contract.statuses import is_success
 from gym_conformance.grouping import round_robin
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.scouting.first_sessions import Noted
-from gym_conformance.session.channel import Channel
+from gym_conformance.session.channel import Channel, NoRoom
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.session.likeness import Answer, alike
 from gym_conformance.session.refusals import grants
@@ -114,11 +114,18 @@ def own_first(row: Row, several: Sequence[T], arguments: Callable[[T], Any]) -> 
 
 
 async def known_arguments(gym: Gym, rows: Sequence[Row], asks: Callable[[Tool], bool] = lambda _: True) -> KnownWords:
-    """Ask each tool, or each that `asks` selects, for the words of its row and of replies.
+    """Ask each tool, or each that `asks` selects, for the words of its row and of replies; none, if there is no room for that.
 
     Raises:
         ServerFault: the server does not answer.
     """
+    try:
+        return await _asked(gym, rows, asks)
+    except NoRoom:
+        return NOTHING_ASKED
+
+
+async def _asked(gym: Gym, rows: Sequence[Row], asks: Callable[[Tool], bool]) -> KnownWords:
     words = await beside((partial(_words, gym, row) for row in rows), endpoint=gym.endpoint)
     asked = [(tool, row, of_row) for row, of_row in zip(rows, words, strict=True) for tool in row.tools if asks(tool)]
     found: dict[str, list[Any]] = {}

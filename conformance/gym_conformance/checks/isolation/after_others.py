@@ -215,8 +215,8 @@ def by_attempts(trial: Trial, found: Sequence[Trajectory]) -> Iterator[Maker]:
     """What a trajectory earns after a poor attempt at the same task, held to one after a poor attempt at another.
 
     No earlier attempt at either is known: their names and ids are new, and where an answer is graded that the row has,
-    so are the row's sentences, under any of which a score may be kept. A poor attempt is another row's answer, since what
-    is no answer may not be scored at all, or says nothing.
+    so are the row's sentences, under any of which a score may be kept. Where nothing is called, a poor attempt is another
+    row's answer, since a text that is no answer may not be scored at all; elsewhere it does and says nothing.
     """
     answers = [one.answer for one in found if one.answer != PLAIN_ANSWER]
     for one in found:
@@ -224,8 +224,8 @@ def by_attempts(trial: Trial, found: Sequence[Trajectory]) -> Iterator[Maker]:
         if not one.calls and any(words_of_answer(one)):
             names |= sentences_of(one.row)
         if names:
-            others = (answer for answer in answers if answer != one.answer and not one.calls)
-            poor = Trajectory(one.row, answer=next(others, PLAIN_ANSWER))
+            others = [answer for answer in answers if answer != one.answer]
+            poor = Trajectory(one.row, answer=others[0] if others and not one.calls else PLAIN_ANSWER)
             told = Told(Schedule((poor, one)), ", as after an attempt at another task", hint=_POOLED)
             after = _After(partial(new_names, names), partial(renamed, poor), partial(_said_in, one), _earned)
             yield after.held(trial, told)

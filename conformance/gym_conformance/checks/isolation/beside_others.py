@@ -266,9 +266,13 @@ async def isolation_same_task(trial: Trial, _: object) -> None:
 
     async def together(channel: Channel) -> Outcome:
         task, apart = next(tasks), Channel(trial.gym.endpoint)
-        first, second = await seeded_within(*(rollout(channel, task, index) for index in range(2)))
-        others = [await rollout(apart, next(tasks), index).finish() for index in range(2)]
-        if any(map(solo.told_from, others)):
+        both = [rollout(channel, task, index) for index in range(2)]
+        others = [rollout(apart, next(tasks), index) for index in range(2)]
+        first, second = await seeded_within(*both)
+        differ = [solo.told_from(await other.finish()) for other in others]
+        for each in (*both, *others):
+            await each.session.close()
+        if any(differ):
             return await solo.outcome()
         return first if solo.told_from(first) else second
 

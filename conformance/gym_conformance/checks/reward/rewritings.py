@@ -5,6 +5,7 @@ policy to write ids, white space and claims.
 """
 
 import json
+import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import Any, Final, Self
 from gym_conformance.calibration.probe_answers import ENDS, TESTED_AFTER, turned
 from gym_conformance.checks.calls.moves import falls
 from gym_conformance.contract.dataset_rows import Call, Rollout, Row
+from gym_conformance.contract.gold_names import is_gold
 from gym_conformance.contract.policy_output import (
     FAILING_PROGRAM,
     IDLE_PROGRAM,
@@ -27,6 +29,7 @@ from gym_conformance.contract.policy_output import (
 )
 from gym_conformance.contract.verify_reply import WHOLE, is_number, rounded
 from gym_conformance.drift.wording import short
+from gym_conformance.grouping import each_kind_first
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.scouting.answers import asks_for_python
 from gym_conformance.scouting.learn import recorded_rows
@@ -37,6 +40,7 @@ from gym_conformance.trajectories.execute import run, run_each
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import is_reading, writes_in
 from gym_conformance.trajectories.outcome import StepOutcome
+from gym_conformance.trajectories.renaming import own
 from gym_conformance.trials.chance import beyond_chance
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
@@ -345,6 +349,47 @@ async def reward_claim(trial: Trial, row: Row) -> None:
         await expect_no_more(_EXITS, IDLE_PROGRAM, max(silent, idle), TESTED_AFTER)
 
 
+@check(
+    "reward-any-text",
+    "A text without the row's answer SHOULD NOT earn all that an answer can",
+    why="where any words are paid, there is nothing to learn, and the reward says that all is well.",
+    needs=[RESOURCES_SERVER, SCORE],
+    gentle=True,
+)
+async def reward_any_text(trial: Trial, _: object) -> None:
+    """Scores two texts of no meaning, with nothing done, in up to four rows; they must not all earn 1.
+
+    Only rows count that say what their answer is, in a field of such a name, and of which no rollout is recorded, since
+    verify-floor has those. There must be three, with different answers.
+
+    Our inference: what a row calls its answer is there to be compared.
+    """
+    answers = {
+        row: gold for row in trial.gym.rows if row not in trial.gym.recorded and (gold := _gold(row)) is not None
+    }
+    rows = each_kind_first(answers.__getitem__, answers)[:_ANY]
+    if len(rows) < _ROWS or len({answers[row] for row in rows}) == 1:
+        raise NotApplicable(
+            f"fewer than {_ROWS} rows without a recorded rollout say what their answer is, or all the same"
+        )
+    for row in rows:
+        for text in _MEANINGLESS:
+            if (await trial.scored(await trial.open(row), response([message(text)]))).get("reward") != WHOLE:
+                return
+    trial.expect_own_score()
+    raise Violation(
+        f"less than {WHOLE:g} for a text that has not the row's answer",
+        f"{WHOLE:g} for each of {len(_MEANINGLESS)} such texts in each of {len(rows)} rows",
+        "The scorer looks at whether something is said, and not at what.",
+    )
+
+
+def _gold(row: Row) -> str | None:
+    """The row's answer, by the name of its field."""
+    named = (value for name, value in own(row).items() if is_gold(name) and _ANSWER.search(name))
+    return next((str(value) for value in named if isinstance(value, str | int | float) and value != ""), None)
+
+
 def _said_by_all(gym: Gym) -> str:
     """What the recorded rollouts of several rows say in the end, all the same, after they have written; '' if they do not."""
     rollouts = [rollout for recorded in gym.recorded.values() for rollout in recorded[:1]]
@@ -353,8 +398,18 @@ def _said_by_all(gym: Gym) -> str:
     return said.pop() if len(rollouts) >= _ROWS and len(said) == 1 and wrote else ""
 
 
-#: So many rows whose rollouts all say the same.
+#: So many rows whose rollouts all say the same, or that say what their answer is, and of these so many at most are tried.
 _ROWS: Final = 3
+_ANY: Final = 4
+
+#: What a field's name says that holds the answer itself, and not what is expected of it, such as a length.
+_ANSWER: Final = re.compile(r"answer|gold|truth|solution|label", re.IGNORECASE)
+
+#: Texts without a number, a name, or a word of a single letter: they are nothing's answer.
+_MEANINGLESS: Final = (
+    "Nothing here is settled: all of it stays doubtful, open, unclear.",
+    "Perhaps somebody else will know more about that later.",
+)
 
 _PLAIN: Final = (
     "I have started to look into it, and will say more as soon as there is any news of it, which may take a while yet.",

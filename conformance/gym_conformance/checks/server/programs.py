@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterable
-from typing import Any
 
 from gym_conformance.checks.server.resources import HELD_UP_SECONDS, longest_wait
 from gym_conformance.contract.endpoints import VERIFY
@@ -65,7 +64,7 @@ async def _run(trial: Trial, runner: ProgramRunner) -> EndlessProgram | str:
         except ServerFault as fault:
             if fault.fault is not Fault.HANG:
                 raise
-        return EndlessProgram(tuple(channel.exchanges), time.monotonic() - began)
+        return EndlessProgram(endless.trajectory.row, tuple(channel.exchanges), time.monotonic() - began)
 
 
 @check(
@@ -75,11 +74,11 @@ async def _run(trial: Trial, runner: ProgramRunner) -> EndlessProgram | str:
     needs=[RESOURCES_SERVER, SCORE],
     subjects=_runners,
 )
-async def resources_program_ends(trial: Trial, runner: Any) -> None:
+async def resources_program_ends(trial: Trial, runner: ProgramRunner | str) -> None:
     """Has a program run that sleeps for three times --gym-timeout, and waits twice as long as that for an answer.
 
     It is given to verify, if a row asks for Python, and to tools that take a program or a command, if they are found to
-    run programs: then they take half a second longer if a program sleeps for half a second, three times in a row.
+    run programs: then the fastest of three that sleep for half a second takes longer than that of three that do not.
 
     Once it is stopped, verify must not give it 1, unless a program that fails at once earns that, too.
 
@@ -95,7 +94,7 @@ async def resources_program_ends(trial: Trial, runner: Any) -> None:
             "program's whole process group when it is over.",
         )
     trial.note = f"answered after {endless.seconds:.1f} s"
-    failing = Trajectory(runner.sleeping(0).row, answer=FAILING_PROGRAM)
+    failing = Trajectory(endless.row, answer=FAILING_PROGRAM)
     if (
         endless.answer.fields.get("reward") == WHOLE
         and (await run(trial.gym, Channel(trial.gym.endpoint), failing)).earned < WHOLE
