@@ -130,20 +130,14 @@ async def _expect_beside(trial: Trial, runner: ProgramRunner) -> None:
     """Require a program that does nothing not to wait, twice, for the end of one that sleeps in another session."""
     gym = trial.gym
 
-    async def took(channel: Channel) -> float:
-        idle = await runner.begun(gym, channel, 0.0)
-        began = time.perf_counter()
-        await idle.step()
-        return time.perf_counter() - began
-
     async def beside() -> float:
         sleeping = asyncio.ensure_future((await runner.begun(gym, trial.channel, 2 * HELD_UP_SECONDS)).step())
         try:
-            return await took(trial.channel)
+            return await runner.took(gym, trial.channel, 0.0)
         finally:
             await sleeping
 
-    alone = await took(Channel(gym.endpoint))
+    alone = await runner.took(gym, Channel(gym.endpoint), 0.0)
     if (waited := await beside()) > alone + HELD_UP_SECONDS:
         trial.channel.exchanges.clear()
         waited = min(waited, await beside())
