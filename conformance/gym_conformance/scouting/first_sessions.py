@@ -46,9 +46,8 @@ class Noted:
 
 def noted(trajectory: Trajectory, runs: Sequence[Outcome]) -> FirstSession:
     """First sessions that did the same, with the calls that each of them was granted, and what all of them earned."""
-    steps = enumerate(
-        zip(trajectory.calls, *(run.calls for run in runs), strict=False)
-    )  # one that only grades is sent none
+    # a server that only grades is sent no calls
+    steps = enumerate(zip(trajectory.calls, *(run.calls for run in runs), strict=False))
     refused = frozenset(at for at, (call, *each) in steps if not all(_granted(call, one) for one in each))
     earned = runs[0].reward
     reward = earned if is_number(earned) and all(run.reward == earned for run in runs) else None

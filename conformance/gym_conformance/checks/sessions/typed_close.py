@@ -4,7 +4,6 @@ Source throughout: as in `typed`.
 """
 
 import asyncio
-from collections.abc import Callable
 from functools import partial
 
 from gym_conformance.checks.sessions.typed import (
@@ -39,9 +38,6 @@ from gym_conformance.trials.solo import Solo
 from gym_conformance.trials.trial import Trial, describe
 
 _CLOSED = "Remember the ids that were closed and refuse them."
-
-#: Who closes a session after a step, counted from the seed, which is 0; None where nobody does.
-CloseAfter = Callable[[TypedSession, int], TypedSession | None]
 
 #: Known trajectories among which one is looked for that earns something.
 _EARNING = 8
@@ -119,15 +115,9 @@ async def _late(typed: Trial, channel: Channel, *, closes: bool) -> Session:
     return late
 
 
-async def _closed_by(trial: Trial, channel: Channel, trajectory: Trajectory, closes: CloseAfter) -> Outcome:
-    """What a trajectory comes to in a typed session that a client closes after some of its steps."""
-    session = typed_session(trial, trajectory.row, channel)
-    rollout = TrajectoryRun(under_typed(trial).gym, channel, trajectory, session=session)
-    for step in range(trajectory.steps - 1):
-        await rollout.step()
-        if client := closes(session, step):
-            await client.close()
-    return await rollout.finish()
+def _rollout_in(trial: Trial, session: TypedSession, trajectory: Trajectory) -> TrajectoryRun:
+    """The trajectory in this typed session, which the caller may close between its steps."""
+    return TrajectoryRun(under_typed(trial).gym, session.channel, trajectory, session=session)
 
 
 @check(
@@ -147,7 +137,12 @@ async def typed_close_foreign(trial: Trial, _: object) -> None:
     trajectory = await known_trajectory(trial)
 
     async def tried(channel: Channel) -> Outcome:
-        return await _closed_by(trial, channel, trajectory, lambda session, _: session.again(rollout_id=ANOTHER))
+        session = typed_session(trial, trajectory.row, channel)
+        rollout = _rollout_in(trial, session, trajectory)
+        for _step in range(trajectory.steps - 1):
+            await rollout.step()
+            await session.again(rollout_id=ANOTHER).close()
+        return await rollout.finish()
 
     if difference := await Solo(under_typed(trial), trajectory).beyond_chance(tried):
         raise Violation(f"{difference.answer}, as without that close", f"{difference.actual!r}", BOUND)
@@ -203,10 +198,11 @@ async def typed_verify_closed(trial: Trial, _: object) -> None:
     trajectory = await _earning(trial)
 
     async def tried(channel: Channel) -> Outcome:
-        before_verify = trajectory.steps - 2
-        return await _closed_by(
-            trial, channel, trajectory, lambda session, step: session if step == before_verify else None
-        )
+        session = typed_session(trial, trajectory.row, channel)
+        rollout = _rollout_in(trial, session, trajectory)
+        await rollout.step(trajectory.steps - 1)
+        await session.close()
+        return await rollout.finish()
 
     found = await tried(trial.channel)
     verified = reply_of(trial.channel.exchanges[-1])

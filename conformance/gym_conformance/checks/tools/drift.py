@@ -129,8 +129,8 @@ async def drift_argument_refused(trial: Trial, subject: Any) -> None:
     refusal, whatever its status, if its wording is that of the answer to an invented argument or a wrong value, apart
     from the name or the value itself, and another call is accepted. So does the refusal of whole numbers beyond either
     bound, or of a text just beyond its greatest length, if it states a number that neither the row nor the replies
-    show, and is the same after a call that is accepted; and of texts within an object that replies have under the same name, if all of them are refused as what is
-    no text. A recorded call that is refused in its own row, after the calls before it, counts too; so does an argument
+    show, and is the same after a call that is accepted; and of texts within an object that replies have under the same
+    name, if all of them are refused as what is no text. A recorded call that is refused in its own row, after the calls before it, counts too; so does an argument
     that no row offers, if the server asks for it as for a missing one, and no longer where it is given, and one that
     may be left out, if it is asked for whatever else is given. A day counts that is refused, if it is accepted with a
     time, which the definition forbids, and numbers, if all of them are accepted as texts. The refusal of an empty text
