@@ -51,6 +51,18 @@ class Hangs(ReferenceServer):
         return await super().score(session_id, row, response)
 
 
+class HangsOnOne(ReferenceServer):
+    """Scores each rollout alone, and never comes to the end of one answer."""
+
+    asked = 0
+
+    async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
+        self.asked += 1
+        if response["output"] == ANSWER["output"]:
+            await asyncio.sleep(60)
+        return await super().score(session_id, row, response)
+
+
 def against(server: ReferenceServer, drive: Callable[[Endpoint], Awaitable[T]], timeout: float = 2.0) -> T:
     """What comes of it with the server's endpoint."""
 
@@ -93,6 +105,20 @@ def test_a_verify_that_hangs_in_company_is_a_hang() -> None:
         return endpoint.groups.size, endpoint.hangs["/verify"]
 
     assert against(Hangs(), drive, timeout=1.0) == (1, 1)
+
+
+def test_a_verify_that_scores_alone_is_not_asked_for_groups_of_what_hangs() -> None:
+    """Dozens of them would take all threads that a server has."""
+    server = HangsOnOne()
+
+    async def drive(endpoint: Endpoint) -> None:
+        for _ in range(2):
+            await verified(endpoint)
+        with pytest.raises(ServerFault):
+            await verified(endpoint, ANSWER)
+
+    against(server, drive, timeout=1.0)
+    assert server.asked == 3
 
 
 def test_a_reproduction_sends_the_whole_group() -> None:

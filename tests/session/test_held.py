@@ -1,5 +1,6 @@
 """What is counted of requests and replies, and for how long."""
 
+import gc
 import json
 import tracemalloc
 from pathlib import Path
@@ -189,3 +190,20 @@ def test_what_is_being_sent_counts_though_a_twin_takes_its_place() -> None:
     sending.clear()
     assert not held.over()
     assert len(kept) == 8
+
+
+def test_cycles_are_looked_for_again_only_once_there_may_be_many() -> None:
+    held = Held()
+    kept = [held.shared(reply) for reply in different(9, bytes(7 * MB - 10))]
+    gc.collect()
+    before = gc.get_stats()[-1]["collections"]
+    for number in range(64):
+        rollout: list[object] = [held.shared(Reply(200, (), b"%d" % number + bytes(MB), 0.0))]
+        rollout.append(rollout)
+        del rollout
+        assert not held.over()
+    assert gc.get_stats()[-1]["collections"] - before < 20
+    kept += [held.shared(reply) for reply in different(9, bytes(MB))]
+    assert held.over()
+    del kept[9:]
+    assert not held.over()

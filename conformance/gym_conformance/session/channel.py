@@ -238,6 +238,8 @@ class Endpoint:
             if not self._under_way:
                 self.seconds += time.monotonic() - self._since
         self._largest = max(self._largest, len(reply.body))
+        if not under_way and not self._under_way:
+            self.groups.note(request, reply)
         reply = self.held.shared(reply)
         self.ensure_room()  # others may have been sent before any was known to be large
         return reply

@@ -2,7 +2,8 @@
 
 Such servers compare the rollouts of a group (`genrm_compare` in nemo-gym waits for 16), so that a single one hangs. The
 group size is in their config; we learn it from the first verify that hangs, or that is refused because it lacks a
-rollout number (0.7.0). From then on each verify is sent as the first rollout of a new group, with its own task number.
+rollout number (0.7.0), unless others were scored alone before: dozens more of what hangs would take the threads that a
+server has. From then on each verify is sent as the first rollout of a new group, with its own task number.
 The other members are copies of the first response that was scored for this prompt, so that rewards, which are relative
 to the group, can be compared with each other.
 """
@@ -34,6 +35,9 @@ _FIRST_TASK: Final = 900_000_000
 #: How many prompts' reference responses to keep.
 _PROMPTS: Final = 500
 
+#: Rollouts that were scored alone, after which none is taken to have waited for others.
+_SCORED_ALONE: Final = 2
+
 #: Sends one request as it is; raises `ServerFault`.
 Send = Callable[[Request], Awaitable[Reply]]
 
@@ -44,6 +48,7 @@ class Groups:
 
     size: int = 1
     _learned: bool = False
+    _scored_alone: int = 0
     _tasks: "count[int]" = field(default_factory=lambda: count(_FIRST_TASK))
     _yardsticks: dict[str, Any] = field(default_factory=dict, repr=False)
 
@@ -61,6 +66,11 @@ class Groups:
             and ROLLOUT_INDEX in reply.text
             and ROLLOUT_INDEX.encode() not in (request.body or b"")
         )
+
+    def note(self, request: Request, reply: Reply) -> None:
+        """Note a reply that came while nothing else was in flight; a first rollout may still have completed a group."""
+        self._scored_alone += request.path == VERIFY and is_success(reply.status)
+        self._learned = self._learned or self._scored_alone == _SCORED_ALONE
 
     async def learn(self, request: Request, send: Send, in_flight: int, timeout: float) -> bool:  # noqa: ASYNC109 - of each
         """Learn the group size, once, from a verify that is not scored alone; returns whether it is more than one."""

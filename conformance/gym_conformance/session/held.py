@@ -11,6 +11,9 @@ M = TypeVar("M", Request, Reply)
 #: Bytes that they may take; this keeps a run below 400 MB whatever a server answers.
 _MOST = 64 << 20
 
+#: Bytes by which they grow before cycles are looked for once more: each time all objects of the process are gone through.
+_GROWTH = _MOST >> 4
+
 #: Bytes below which a message is not counted: a few hundred concurrent sessions have little of those.
 _LIGHT = 32 << 10
 
@@ -25,6 +28,7 @@ class Held:
         self._large: list[ref[Request | Reply]] = []
         self._by_body: WeakValueDictionary[tuple[type, bytes | tuple[bytes, bytes]], Any] = WeakValueDictionary()
         self._at_most = 0
+        self._left = 0  # by the last search for cycles, or fewer since
 
     def shared(self, message: M) -> M:
         """The message, now counted; if a live message has the same large body, a copy that shares it.
@@ -42,11 +46,13 @@ class Held:
         """Why there is no room for another message; '' if there is."""
         if self._at_most > _MOST:
             self._count()
-        if self._at_most > _MOST:
+        if self._at_most > max(_MOST, self._left + _GROWTH):
             gc.collect()  # a rollout and its generator refer to each other
             self._count()
-        return f"more than {_MOST >> 20} MB of rows and replies" if self._at_most > _MOST else ""
+            self._left = self._at_most
+        return f"more than {_MOST >> 20} MB of rows and replies" if min(self._left, self._at_most) > _MOST else ""
 
     def _count(self) -> None:
         self._large = [each for each in self._large if each() is not None]
         self._at_most = sum(message.weight for each in self._large if (message := each()) is not None)
+        self._left = min(self._left, self._at_most)

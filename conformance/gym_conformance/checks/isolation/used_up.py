@@ -123,7 +123,7 @@ async def expect_granted(trial: Trial, sessions: Sequence[FirstSession], at_once
         if not gone or time.monotonic() - began > _SECONDS:
             break
         for each in gone:
-            asked = [partial(_answer, trial, Channel(endpoint), each.session) for _ in range(number)]
+            asked = [partial(_answer, trial, each.session) for _ in range(number)]
             each.answers += await beside(asked, at_once, endpoint)
         gone = [each for each in gone if each.lasts]
         if gone and prod(each.chance for each in gone) * len(_LOOKS) <= allowed(trial.tried.comparisons):
@@ -144,15 +144,15 @@ async def expect_granted_again(trial: Trial, trajectory: Trajectory) -> None:
         Untestable: the first one was refused it.
     """
     granted = FirstSession(trajectory, ())
-    if (await _answer(trial, Channel(trial.gym.endpoint), granted)).is_gone(granted):
+    if (await _answer(trial, granted)).is_gone(granted):
         raise Untestable("a server that nobody has used: start it anew, since what was used up is gone")
     whole = replace(trajectory, noise=frozenset())
     earned = (await run(trial.gym, Channel(trial.gym.endpoint), whole)).reward
     sessions = [granted, *([FirstSession(whole, (), reward=earned)] if is_number(earned) else ())]
     for _session in range(_UNTIL):
         for first in sessions:
-            if (await _answer(trial, Channel(trial.gym.endpoint), first)).is_gone(first):
-                since = _Gone(first, [await _answer(trial, trial.channel, first) for _ in range(_SINCE)])
+            if (await _answer(trial, first)).is_gone(first):
+                since = _Gone(first, [await _answer(trial, first, trial.channel) for _ in range(_SINCE)])
                 if since.lasts:
                     raise _violation(trial, since)
                 return
@@ -184,8 +184,13 @@ async def _gone(trial: Trial, first: FirstSession) -> FirstSession | None:
     return found
 
 
-async def _answer(trial: Trial, channel: Channel, first: FirstSession, began: Sequence[float] = ()) -> _Answer:
+async def _answer(
+    trial: Trial, first: FirstSession, shown: Channel | None = None, began: Sequence[float] = ()
+) -> _Answer:
     """What a fresh session that does the same is answered last, where nothing comes sooner than `began` says."""
+    channel = shown or Channel(
+        trial.gym.endpoint
+    )  # made here, and gone with its replies: of hundreds only the last counts
     rollout, start = TrajectoryRun(trial.gym, channel, first.trajectory), time.monotonic()
     await rollout.step()
     for number in range(1, 1 + len(first.trajectory.calls) + (first.reward is not None)):
@@ -206,4 +211,4 @@ def _last(rollout: TrajectoryRun, first: FirstSession) -> _Answer:
 async def _as_slow(trial: Trial, first: FirstSession) -> _Answer:
     """The same in a session that takes as long as the first did, in which a job may have ended."""
     trial.channel.exchanges.clear()
-    return await _answer(trial, trial.channel, first, first.began)
+    return await _answer(trial, first, trial.channel, first.began)
