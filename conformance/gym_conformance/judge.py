@@ -40,6 +40,9 @@ _HINTS = {
 _CONCURRENT_TRIES = 10
 
 
+#: Requests without an answer that may hold all threads or workers of a server.
+_HELD = 3
+
 #: Seconds that one subject takes, above which the others are tried concurrently.
 _SLOW = 0.3
 
@@ -60,7 +63,7 @@ class Judge:
         upcoming: the checks that it will be asked to run, as far as they are known.
         silent: since when the server no longer answers; '' while it does.
         asked: how a check ends if a need is not met, by the need's name; None if it is met.
-        told: paths that a finding reports as hanging.
+        told: the check that reports a path as hanging.
         passed: findings of gentle checks that passed while they ran concurrently; None until that was tried.
     """
 
@@ -69,7 +72,7 @@ class Judge:
     diagnoses: Diagnoses = field(default_factory=Diagnoses)
     silent: str = ""
     asked: dict[str, tuple[Verdict, str, bool] | None] = field(default_factory=dict)
-    told: set[str] = field(default_factory=set)
+    told: dict[str, str] = field(default_factory=dict)
     passed: dict[str, list[Finding]] | None = None
 
     @property
@@ -130,7 +133,12 @@ class Judge:
         return {check.id: findings for check, findings in zip(gentle, passed, strict=True) if findings}
 
     async def _is_worth_it(self) -> bool:
-        """Whether sessions are brief, so that at least what waits does not wait alone, or many at once take no longer."""
+        """Whether sessions are brief, so that at least what waits does not wait alone, or many at once take no longer.
+
+        If anything hung before, the rest is asked for one after another: each such request may hold a thread of the server.
+        """
+        if self.gym.endpoint.hung:
+            return False
         with suppress(ServerFault, NotSent), self.gym.endpoint.forgiving():
             known = await knowledge_of(Trial(self.bench))
             return known.at_once > 1 or known.session_seconds + known.call_seconds <= BRIEF
@@ -250,15 +258,28 @@ class Judge:
             hangs = isinstance(missing, PathHangs) and self.diagnoses.needs
             return self._finding(check, subject, Verdict.UNTESTABLE, hangs or str(missing))
         except ServerFault as fault:
-            if fault.fault is Fault.UNREACHABLE:
-                self.silent = f"it stopped answering in {check.id}"
-            trial.channel.adopt_fault(fault)
-            return await self._explained(check, subject, fault, trial, repeated=repeated)
+            return await self._unanswered(check, subject, fault, trial, repeated=repeated)
         return self._pass(check, subject, trial)
 
     def _pass(self, check: Check, subject: object, trial: Trial) -> Finding:
         passed = self._finding(check, subject, Verdict.PASS, trial.note)
         return replace(passed, caution=self._show(trial.caution))
+
+    async def _unanswered(
+        self, check: Check, subject: object, fault: ServerFault, trial: Trial, *, repeated: bool
+    ) -> Finding:
+        """The violation, unless a diagnosis explains it otherwise, or another check has told that the path hangs."""
+        if fault.fault is Fault.UNREACHABLE:
+            self.silent = f"it stopped answering in {check.id}"
+        asked = fault.exchange.request if fault.exchange and fault.fault is Fault.HANG else None
+        told_by = self.told.get(asked.path) if asked else None
+        if asked and told_by not in (None, check.id):
+            needs = f"an answer of {asked.method} {asked.path}, which hangs; see {told_by}"
+            return self._finding(check, subject, Verdict.UNTESTABLE, needs)
+        if asked and trial.among:  # tried again alone, which shows what the others had to do with it
+            return self._finding(check, subject, Verdict.UNTESTABLE, f"a server that answers: {fault}")
+        trial.channel.adopt_fault(fault)
+        return await self._explained(check, subject, fault, trial, repeated=repeated or told_by is not None)
 
     def _untold(self, missing: Exception) -> ServerFault | None:
         """How a path hung, if no finding reports it: each check left it to others, or met it before it could judge."""
@@ -312,13 +333,22 @@ class Judge:
     def _as_violation(self, cause: Violation | ServerFault) -> Violation:
         if isinstance(cause, Violation):
             return cause
-        seconds, hint = f"{self.gym.endpoint.timeout:g} s", _HINTS[cause.fault]
+        seconds, hint = f"{self.gym.endpoint.timeout:g} s", self._held_up(cause) + _HINTS[cause.fault]
         if ended := self._ended_by(cause):
-            asked = dict.fromkeys(f"{each.request.method} {each.request.path}" for each in ended)
-            hint = f"The server process is gone: it crashed on one of its last requests ({', '.join(asked)}), or was stopped."
-        return Violation(
-            f"a whole HTTP reply within {seconds}", f"{cause.fault}: {cause.detail}", hint, Cause.UNANSWERED
-        )
+            last = dict.fromkeys(f"{each.request.method} {each.request.path}" for each in ended)
+            hint = f"The server process is gone: it crashed on one of its last requests ({', '.join(last)}), or was stopped."
+        asked_for = f" to {cause.exchange.request.method} {cause.exchange.request.path}" if cause.exchange else ""
+        expected = f"a whole HTTP reply{asked_for} within {seconds}"
+        return Violation(expected, f"{cause.fault}: {cause.detail}", hint, Cause.UNANSWERED)
+
+    def _held_up(self, fault: ServerFault) -> str:
+        """A sentence about the path that hung most if it is another one, and so often that it may hold up the rest; or ''."""
+        if fault.fault is not Fault.HANG or fault.exchange is None:
+            return ""
+        [(path, times)] = self.gym.endpoint.given_up.most_common(1) or [("", 0)]
+        if times < _HELD or path == fault.exchange.request.path:
+            return ""
+        return f"{times} requests to {path} got no answer in time before, and may hold all threads or workers: mend that first. "
 
     def _ended_by(self, cause: Violation | ServerFault) -> list[Exchange]:
         """If the server is gone, the last request that it answered, and the first few that it did not."""
@@ -337,7 +367,7 @@ class Judge:
             verdict = Verdict.UNTESTABLE if unanswered else Verdict.NOTE
             reason = f"a server that answers: {cause}" if unanswered else ""
         if verdict is Verdict.FAIL:
-            self._tell_hanging({each.request.path for each in trial.channel.exchanges if each.hung}, check.level)
+            self._tell_hanging({each.request.path for each in trial.channel.exchanges if each.hung}, check)
         endpoint, schedule = self.gym.endpoint, trial.schedule
         return replace(
             self._finding(check, subject, verdict, reason),
@@ -352,16 +382,16 @@ class Judge:
             cause=violation.cause,
         )
 
-    def _tell_hanging(self, paths: set[str], level: Level) -> None:
-        """Note which paths a finding of this level reports as hanging.
+    def _tell_hanging(self, paths: set[str], check: Check) -> None:
+        """Note which paths a finding of this check reports as hanging.
 
         What a check sends may be odd. So a path that hung for it is asked again by others, which may send what is ordinary,
         until a MUST has told it; from then on it is left alone where it goes on hanging.
         """
-        for path in paths - self.told:
+        for path in paths - self.told.keys():
             self.gym.endpoint.hangs.pop(path, None)
-        if level is Level.MUST:
-            self.told |= paths
+        if check.level is Level.MUST:
+            self.told = dict.fromkeys(paths, check.id) | self.told
 
     def _script(self, exchanges: Sequence[Exchange]) -> list[str]:
         """The shell commands that send the same requests."""

@@ -120,18 +120,22 @@ def settled() -> Dataset:
 
 
 def paid() -> Dataset:
-    turns = [("pay", {"to": "ann", "amount": 5}, {"output": "paid ann 5"}), ("show", {}, {"money": 95})]
+    shown = {"money": 95, "refused": 0, "log": ["paid ann 5"], "last_error": "none"}
+    turns = [("pay", {"to": "ann", "amount": 5}, {"output": "paid ann 5"}), ("show", {}, shown)]
     return recorded_in_each(rows_of(tills(nothing)), *turns)
 
 
+#: Whoever pays twice has paid two times, which is a note.
+PAYS = "repeat-tool-calls"
+
 TWINS: tuple[Twin, ...] = (
-    twin("an error changes nothing", "", lambda: tills(nothing), data=paid(), tempts="calls"),
-    twin("an error takes the money", "calls-error-harmless", lambda: tills(takes_it), data=paid()),
-    twin("errors are counted", "", lambda: tills(counts), data=paid(), tempts="calls"),
-    twin("errors cost a fee", "", lambda: tills(costs_a_fee), data=paid(), tempts="calls"),
-    twin("an error ends the episode", "", lambda: tills(ends), data=paid(), tempts="calls"),
-    twin("the last error is shown", "", lambda: tills(keeps_its_words), data=paid(), tempts="calls"),
+    twin("an error changes nothing", PAYS, lambda: tills(nothing), data=paid(), tempts="calls"),
+    twin("an error takes the money", f"calls-error-harmless {PAYS}", lambda: tills(takes_it), data=paid()),
+    twin("errors are counted", PAYS, lambda: tills(counts), data=paid(), tempts="calls"),
+    twin("errors cost a fee", PAYS, lambda: tills(costs_a_fee), data=paid(), tempts="calls"),
+    twin("an error ends the episode", PAYS, lambda: tills(ends), data=paid(), tempts="calls"),
+    twin("the last error is shown", PAYS, lambda: tills(keeps_its_words), data=paid(), tempts="calls"),
     twin("what is settled is not settled again", "", lambda: claims(acting=False), data=settled(), tempts="calls"),
     twin("what was paid is denied", "calls-error-harmless", lambda: claims(acting=True), data=settled()),
-    twin("errors are written down", "", lambda: tills(writes_it_down), data=paid(), tempts="calls"),
+    twin("errors are written down", PAYS, lambda: tills(writes_it_down), data=paid(), tempts="calls"),
 )

@@ -7,6 +7,7 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any
@@ -33,7 +34,7 @@ from gym_conformance.trials.check import Check
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import Score, TaskRow
 from gym_mocks.resources.function_tool import FunctionTool
-from gym_mocks.wire import HttpRefusal
+from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
 from tests.twins.cookies import NewIdForEachReply
 from tests.twins.judging import ended, found_by, judge, running
 from tests.twins.repeat import StateForEachCall, StateOfTheLastSeed
@@ -193,6 +194,34 @@ def test_a_server_may_come_to_the_end_of_megabytes_before_it_is_asked_for_more()
     checks = ("verify-long-rollout", "verify-without-session")
     found = judged_in_turn(TakesItsTime(), *checks, timeout=5.0)  # in which a slow machine has read them, too
     assert found == {"verify-long-rollout": Verdict.NOT_APPLICABLE, "verify-without-session": Verdict.PASS}
+
+
+class NeverScores(ReferenceServer):
+    """A verify never comes to an end, and keeps one of the threads in which all requests are answered."""
+
+    def __init__(self, threads: int) -> None:
+        super().__init__()
+        self.threads = asyncio.Semaphore(threads)
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        async with self.threads:
+            return await super().dispatch(request)
+
+    async def score(self, session_id: str, row: TaskRow, response: Json) -> Score:
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        await asyncio.sleep(60)
+        return await super().score(session_id, row, response)
+
+
+@pytest.mark.parametrize("threads", [40, 3])
+def test_a_verify_that_never_ends_is_told_though_it_takes_the_threads(threads: int) -> None:
+    """Of 40, as FastAPI has, some are left; where there are few, what hangs besides is laid to it."""
+    checks = [check for check in CHECKS if check.section in ("seed", "verify")]
+    with running(NeverScores(threads), timeout=1.0, upcoming=checks) as run:
+        told = [found for check in checks for found in run.judge(check) if found.verdict is Verdict.FAIL]
+    assert "/verify" in told[0].expected + told[0].hint
+    assert {found.check for found in told} <= {told[0].check, "seed-accepts-rows"}
 
 
 @pytest.mark.parametrize("places", [50, 100])

@@ -21,7 +21,7 @@ class Case:
         exchanges: the trial's record.
         fault: what ended the trial, if no complete reply came.
         asked: how often the server asked our mocks meanwhile; without other hosts if the check is about these.
-        repeated: whether the trial is already a second try of the same.
+        repeated: whether the trial is already a second try of the same, or hung where a finding tells of a hang.
         log: the last lines that a launched server has printed since the trial began.
     """
 

@@ -96,7 +96,8 @@ class Endpoint:
         timeout: of one request, in seconds.
         in_flight: how many requests may be in flight at once.
         most_hangs: a path that hung so often is not asked again.
-        hangs: how often each path hung.
+        hangs: how often each path hung, as far as it counts.
+        given_up: how often each path hung in all.
         requests: how many were sent.
         seconds: how long requests were in flight, however many at once.
         until: the time, as `time.monotonic()` has it, after which nothing is sent.
@@ -113,6 +114,7 @@ class Endpoint:
     most_hangs: float = _HANGS
     backoff: Backoff = field(default_factory=Backoff, repr=False)
     hangs: Counter[str] = field(default_factory=Counter)
+    given_up: Counter[str] = field(default_factory=Counter)
     requests: int = 0
     seeds: Seeds = field(default_factory=Seeds, repr=False)
     seconds: float = 0.0
@@ -229,6 +231,7 @@ class Endpoint:
             early = self.until - time.monotonic() > 2 * self.timeout  # then its own deadline comes first
             reply = await (sending if early else self._in_time(sending))
         except ServerFault as fault:
+            self.given_up[request.path] += fault.fault is Fault.HANG
             if fault.fault is Fault.OVERSIZED:
                 self._largest = BODY_LIMIT
             raise fault.with_traceback(None) from None  # its frames would keep alive what was read

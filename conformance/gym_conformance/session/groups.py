@@ -20,8 +20,8 @@ from gym_conformance.contract.endpoints import ROLLOUT_INDEX, TASK_INDEX, VERIFY
 from gym_conformance.contract.statuses import is_refusal, is_success
 from gym_conformance.session.exchange import Reply, Request
 
-#: Rollouts of one prompt to try, and seconds between them: usual groups have 4 to 16.
-_MOST: Final = 40
+#: Rollouts of one prompt to try, and seconds between them: usual groups have 4 to 16, and a server may have 40 threads.
+_MOST: Final = 32
 _GAP: Final = 0.1
 
 #: The most seconds between the replies of one group, for a single rollout's reply, and for a whole group's replies.

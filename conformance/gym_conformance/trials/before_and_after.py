@@ -288,7 +288,10 @@ def _no_numbers(found: Iterator[Difference]) -> Iterator[Difference]:
 async def run_times(
     gym: Gym, trajectory: Trajectory, times: int, failures: list[Exchange] | None = None
 ) -> list[Outcome]:
-    """Run a trajectory this many times, a few at once, and add the first errors to `failures`."""
+    """Run a trajectory this many times, and add the first errors to `failures`.
+
+    The first run is alone, since a server on which it hangs may lose a thread to each; then a few run at once.
+    """
 
     async def once() -> Outcome:
         channel = Channel(gym.endpoint)
@@ -297,7 +300,7 @@ async def run_times(
             failures.extend(one for one in channel.exchanges if one.reply and is_error(one.reply.status))
         return outcome
 
-    return await beside([once] * times, _AT_ONCE)
+    return [await once(), *await beside([once] * (times - 1), _AT_ONCE)]
 
 
 def lasting(before: Sequence[Outcome], after: Sequence[Outcome]) -> Iterator[Difference]:
