@@ -1257,3 +1257,16 @@ def test_half_a_surrogate_pair_that_came_with_the_row_is_echoed() -> None:
     data = dataset()
     rows = tuple(Row({**row.data, "note": "cut \ud83d", "odds": 1e308}, row.source) for row in data.rows)
     assert worst(found_by("verify-scores-rows", ReferenceServer(), replace(data, rows=rows))) is Verdict.PASS
+
+
+class _GivesTokens(ReferenceServer):
+    """Each session is given a token in base64, a part of which looks like the words that only one session is told."""
+
+    async def seed(self, session_id: str, row: Json) -> Json:
+        token = "".join(random.choices("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", k=10))
+        return {**await super().seed(session_id, row), "token": f"eyJzZQ.zQ{token}-9"}
+
+
+def test_a_token_is_no_word_of_another_session() -> None:
+    [finding] = found_by("isolation-told", _GivesTokens())
+    assert finding.verdict is Verdict.PASS, finding

@@ -6,6 +6,7 @@ from typing import Any
 from gym_conformance.calibration.prompt_places import JudgedRow
 from gym_conformance.calibration.row_plan import RowPlan
 from gym_conformance.calibration.row_scores import Calibration, RowScores
+from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.findings import Cause
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.mcp.offer import Offer
@@ -82,6 +83,8 @@ class Learned:
         calibration: what rows' own answers and others earn; None until a check asks.
         probed: what probes earn in rows; None until a check asks.
         judged_rows: rows whose judge model is shown what the policy writes; None until a check asks.
+        earned: what episodes of an environment server earned that were played alone, by their row and what the policy said.
+        words: words of their own that sessions were told, each of which no other may hear.
         doubted: seconds spent on comparisons that came to nothing.
     """
 
@@ -106,6 +109,8 @@ class Learned:
     calibration: Calibration | None = None
     probed: tuple[RowScores, ...] | None = None
     judged_rows: tuple[JudgedRow, ...] | None = None
+    earned: dict[tuple[Row, str], list[float]] = field(default_factory=dict, repr=False)
+    words: set[str] = field(default_factory=set, repr=False)
     doubted: float = 0.0
 
     def forget_answers(self) -> None:

@@ -51,7 +51,7 @@ async def isolation_told(trial: Trial, schedule: Schedule) -> None:
     rollouts = opened(trial.gym, trial.channel, schedule)
     most = max(trajectory.steps for trajectory in schedule.trajectories)
     steps = [tuple(range(len(rollouts)))] * most if schedule.concurrent else [(turn,) for turn in schedule.turns()]
-    words = _Words(schedule, shrinking=trial.shrinking)
+    words = _Words(schedule, trial.learned.words, shrinking=trial.shrinking)
     for turns in steps:  # those of one step take it at the same time
         ended = await asyncio.gather(*(rollouts[turn].step() for turn in turns), return_exceptions=True)
         made = [(turn, rollouts[turn].exchanges[-1]) for turn in turns if rollouts[turn].exchanges]
@@ -67,11 +67,13 @@ async def isolation_told(trial: Trial, schedule: Schedule) -> None:
 class _Words:
     """Which session was told which word first, and in which request; and what each session has sent itself.
 
-    Whoever only says again what it was answered was not the first.
+    Whoever only says again what it was answered was not the first. `before` has the words that earlier sessions were told;
+    what else looks like one is a part of a token or of an id, as in base64.
     """
 
-    def __init__(self, schedule: Schedule, *, shrinking: bool) -> None:
+    def __init__(self, schedule: Schedule, before: set[str], *, shrinking: bool) -> None:
         self._schedule = schedule
+        self._before = before
         self._shrinking = shrinking
         self._told: dict[str, tuple[int, Exchange]] = {}
         self._sent: list[set[str]] = [set() for _ in schedule.trajectories]
@@ -83,6 +85,7 @@ class _Words:
         self._sent[turn] |= said
         for marker in said - self._strange:
             self._told.setdefault(marker, (turn, exchange))
+            self._before.add(marker)
 
     def hear(self, turn: int, exchange: Exchange) -> None:
         """Look for what the session never sent in what it was answered.
@@ -94,10 +97,11 @@ class _Words:
         self._strange |= strange - self._told.keys()
         for marker in strange & self._told.keys():
             raise _overheard(self._schedule, turn, exchange, marker, self._told[marker])
-        if strange and not self._shrinking:  # an earlier session's, which no shorter schedule tells
+        earlier = strange & self._before
+        if earlier and not self._shrinking:  # no shorter schedule tells it
             raise Violation(
-                f"{exchange.request.path} knows nothing of {min(strange)!r}, which only another session was told",
-                f"{min(strange)!r} in its reply",
+                f"{exchange.request.path} knows nothing of {min(earlier)!r}, which only another session was told",
+                f"{min(earlier)!r} in its reply",
                 STORE,
             )
 
