@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import FunctionTool
@@ -193,6 +193,44 @@ class DoublesToo(OnlyOverMCP):
         self.over_mcp.tools = {"double": FunctionTool.of(double), **self.tools}
 
 
+class OneRobot(OnlyOverMCP):
+    """One robot for all sessions, which each seed puts back; the first of its directions leads into a wall."""
+
+    shared = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        assert self.over_mcp is not None
+        self.at: dict[str, int] = {}
+        self.over_mcp.tools = {"move": FunctionTool.of(move), **self.tools}
+
+    def whose(self, session_id: str) -> str:
+        """Whose robot a session steers."""
+        return "everybody" if self.shared else session_id
+
+    async def seed(self, session_id: str, row: Json) -> Json:
+        self.at[self.whose(session_id)] = 0
+        return await super().seed(session_id, row)
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        if tool.name != "move":
+            return await super().call(session_id, tool, arguments)
+        whose = self.whose(session_id)
+        if arguments["direction"] == "north":
+            return {"wall": True}
+        self.at[whose] += 1
+        return {"steps": self.at[whose]}
+
+
+class RobotEach(OneRobot):
+    shared = False
+
+
+def move(direction: Literal["north", "south"]) -> dict[str, int]:
+    """Move the robot."""
+    return {direction: 1}
+
+
 def double(number: int) -> dict[str, int]:
     """Double a number."""
     return {"number": 2 * number}
@@ -275,5 +313,7 @@ TWINS: tuple[Twin, ...] = (
         serving(WrittenTwice, Undocumented),
         data=unrecorded(),
     ),
+    twin("one robot for all", "mcp-sessions-apart", OneRobot, data=unrecorded()),
+    twin("a robot for each", "", RobotEach, data=unrecorded()),
     twin("a tool that is only hidden", "mcp-restricted", serving(OnlyHides, Restricts)),
 )

@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import random
 from collections.abc import Callable
+from secrets import token_hex
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -190,6 +192,78 @@ class AnswersTheLast(Playing):
         return await super().run(request) | {"episode_id": self.request.episode_id.model_dump()}
 
 
+class Shows(Playing):
+    """Its result shows what the policy said, whose call has a new id each time."""
+
+    tools = "2 apples"
+
+    async def play(self, task: Json) -> Json:
+        call_id = token_hex()
+        call = {
+            "type": "function_call",
+            "name": "count",
+            "arguments": json.dumps({"all": task["stock"]}),
+            "call_id": call_id,
+        }
+        answer = {"type": "function_call_output", "call_id": call_id, "output": self.tools}
+        message = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Done."}]}
+        return await super().play(task) | {"response": {"output": [call, answer, message]}}
+
+
+class ShowsAPolicyThatSamples(Shows):
+    """What it says decides what it earns: one of two words, by chance."""
+
+    async def play(self, task: Json) -> Json:
+        result = await super().play(task)
+        result["reward"] = float(random.random() < 0.5)
+        result["response"]["output"][-1]["content"][0]["text"] = "Yes." if result["reward"] else "No."
+        return result
+
+
+class EarnsWhatTheLastDoes(Shows):
+    """Which row is scored is kept on the server."""
+
+    stock: list[Any]
+
+    async def play(self, task: Json) -> Json:
+        self.stock = task["stock"]
+        await asyncio.sleep(0.01)
+        return await super().play(task) | {"reward": len(self.stock) / 8}
+
+
+class SoldOut(Shows):
+    """One shop for all episodes: whoever comes later gets nothing; the policy orders, and confirms the order that it is told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.orders: list[str] = []
+
+    async def play(self, task: Json) -> Json:
+        wanted = json.dumps(task["stock"])
+        result = await super().play(task) | ({"reward": 0.0} if wanted in self.orders else {})
+        self.orders.append(wanted)
+        told = json.dumps({"order": f"order-{len(self.orders)}"})
+        result["response"]["output"][1]["output"] = told
+        result["response"]["output"][2:2] = [
+            {"type": "function_call", "name": "confirm", "arguments": told, "call_id": "confirming"},
+            {"type": "function_call_output", "call_id": "confirming", "output": "Confirmed."},
+        ]
+        return result
+
+
+class NeverForgets(Shows):
+    """The response is a list of all episodes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.items: list[Json] = []
+
+    async def play(self, task: Json) -> Json:
+        result = await super().play(task)
+        self.items += result["response"]["output"]
+        return result | {"response": {"output": list(self.items)}}
+
+
 class OnlyOnce(Playing):
     def __init__(self) -> None:
         super().__init__()
@@ -220,7 +294,7 @@ def running(name: str, fails: str, make: Callable[[], ASGIApp], **more: Any) -> 
 
 
 #: Those that want an episode that ends.
-ENDED = "run-rewards run-isolation run-again run-aggregates"
+ENDED = "run-rewards run-isolation run-earlier run-repeats run-again run-aggregates"
 
 TWINS = (
     running("all is well", "", Playing),
@@ -239,6 +313,11 @@ TWINS = (
     running("a reward of 400 digits", "run-rewards run-aggregates", EarnsTooMuch),
     running("one at a time", "run-isolation", OneAtATime),
     running("answers the last", "run-isolation", AnswersTheLast),
+    running("what it shows is well", "", Shows),
+    running("a policy that samples", "", ShowsAPolicyThatSamples),
+    running("earns what the last does", "run-isolation", EarnsWhatTheLastDoes),
+    running("sold out", "run-repeats", SoldOut),
+    running("never forgets", "run-earlier", NeverForgets),
     running("only once", "run-again", OnlyOnce),
     running("reads the raw body", "run-malformed", ReadsTheRawBody),
     running("aggregates what is left out", "run-aggregates", AggregatesTheHeavy),

@@ -3,7 +3,9 @@
 Source: `_run_examples_with_metadata` in nemo_gym/rollout_collection.py (0.7.0).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from gym_conformance.contract.endpoints import RUN
 from gym_conformance.contract.episode import Ended, Episode
@@ -25,6 +27,19 @@ class PlayedEpisode:
         """How it ended; None unless the reply is a JSON object with status 200."""
         said = self.reply.said
         return self.episode.ended(said) if is_success(self.reply.status) and isinstance(said, dict) else None
+
+    @property
+    def result(self) -> Mapping[str, Any]:
+        """The result's fields; none if it has no result."""
+        result = self.ended.result if self.ended else None
+        return result if isinstance(result, dict) else {}
+
+    @property
+    def output(self) -> list[Any]:
+        """The items of the result's response, as far as there are any."""
+        response = self.result.get("response")
+        output = response.get("output") if isinstance(response, dict) else None
+        return output if isinstance(output, list) else []
 
     @property
     def failed(self) -> str:

@@ -1,10 +1,10 @@
 """What checks of tools over MCP need, and how they reach them: a session, and a connection with its token."""
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.mcp_block import McpEndpoint, block_of, faults, read_endpoint
@@ -12,6 +12,7 @@ from gym_conformance.contract.statuses import is_success
 from gym_conformance.drift.compare import first_call
 from gym_conformance.drift.definitions import Definition
 from gym_conformance.drift.soundness import not_json_schema
+from gym_conformance.grouping import round_robin
 from gym_conformance.mcp.carrier import Carrier, NotSpoken
 from gym_conformance.mcp.connection import McpConnection, NotSendable, connected, missing
 from gym_conformance.mcp.offer import Offer
@@ -25,10 +26,10 @@ from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER
 from gym_conformance.trials.replay import known_trajectory
 from gym_conformance.trials.trial import Trial
-from gym_schemas import admits, mapped
+from gym_schemas import Schema, admits, mapped, properties_of
 
 #: Calls of one rollout, and made-up ones where none is recorded.
-_CALLS, _MADE_UP = 8, 8
+_CALLS, _MADE_UP = 8, 16
 
 #: What a text says that must not be empty.
 _TEXT = "text"
@@ -177,17 +178,28 @@ async def known_calls(trial: Trial) -> tuple[Row, tuple[Call, ...]]:
     made = (Call(call.name, resolve(call.arguments, [])) for call in accepted.calls)
     calls = tuple(call for call in map(trial.learned.offer.own, made) if call.name in shown)
     others = [one for one in trial.learned.offer.definitions if one.name in shown - {call.name for call in calls}]
-    calls += tuple(islice((call for one in others if not not_json_schema(one) for call in _small(one)), _MADE_UP))
+    small = round_robin(_small(one) for one in others if not not_json_schema(one))
+    calls += tuple(islice(small, _MADE_UP))
     if not calls:
         raise Untestable("a call that a listed tool takes: no rollout is recorded, and none can be made up")
     return row, calls
 
 
 def _small(definition: Definition) -> Iterator[Call]:
-    """The smallest call, and one with amounts of something and texts that are not empty: nothing may come of the smallest."""
+    """The smallest call, and others, for nothing may come of the smallest.
+
+    They are one with amounts of something and texts that are not empty, and one with each other member of an enum.
+    """
     if (witness := first_call(definition)) is None:
         return
     yield Call(definition.name, witness.value)
     more = mapped(some(witness.value), lambda each, _: _TEXT if each == "" else each)
-    if more != witness.value and admits(definition.schema, more):
-        yield Call(definition.name, more)
+    options = ((key, member) for key, inner in properties_of(definition.schema).items() for member in _members(inner))
+    for other in (more, *({**more, key: member} for key, member in options)):
+        if other != witness.value and admits(definition.schema, other):
+            yield Call(definition.name, other)
+
+
+def _members(schema: Schema) -> Sequence[Any]:
+    members = schema.get("enum") if isinstance(schema, Mapping) else None
+    return members if isinstance(members, list) else ()

@@ -76,7 +76,7 @@ async def model_repeat(trial: Trial, _: object) -> None:
     judge_models_of(trial)
     rewards = []
     for _episode in range(_EPISODES):
-        ended = (await played(trial.gym, trial.channel, episode_of(trial.gym))).ended
+        ended = (await played(trial, episode_of(trial.gym))).ended
         rewards.append(ended.result.get("reward") if ended and isinstance(ended.result, dict) else None)
     if any(reward != rewards[0] for reward in rewards):
         hint = "It uses randomness that the row does not seed, or keeps state from earlier episodes."
