@@ -18,7 +18,7 @@ from gym_conformance.checks.launched import (
     restart,
     sandbox_troubles,
 )
-from gym_conformance.checks.reward import calibrated, every_row, repeat, rewritings
+from gym_conformance.checks.reward import calibrated, every_row, repeat, rewritings, unearned
 from gym_conformance.checks.server import compressed, live, load, metrics, pages, programs, resources, wearing_out, wire
 from gym_conformance.checks.sessions import cookies, pauses, readiness, rows_read, seed, typed, typed_close, web
 from gym_conformance.checks.tools import defaults, drift, mcp, mcp_calls, mcp_tokens, routes, unread
@@ -33,7 +33,7 @@ def _checks(module: ModuleType) -> tuple[Check, ...]:
 _MODULES = (
     *(live, seed, rows_read, readiness, cookies, routes, drift, defaults, unread, mcp, mcp_calls, mcp_tokens),
     *(inputs, rewards, unfinished, whole_groups, echo, failure_kinds, generated, errors, effects),
-    *(beside_others, earlier, told, sandbox_lending, repeat, pages, compressed, rewritings, calibrated),
+    *(beside_others, earlier, told, sandbox_lending, repeat, pages, compressed, rewritings, unearned, calibrated),
     *(typed, typed_close, web, step_sessions, step, run, resources, wearing_out, pauses, programs),
     metrics,  # last: where the framework's own endpoint hangs, all else is judged
 )

@@ -13,6 +13,7 @@ from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.trajectories.execute import TrajectoryRun
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.known import known
+from gym_conformance.trajectories.outcome import StepOutcome
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trials.property import knowledge_of
 from gym_conformance.trials.trial import Trial, ensure_opened
@@ -46,6 +47,11 @@ async def verify_recorded(session: Session, row: Row, gym: Gym) -> Reply:
     """What verify answers to the first rollout recorded of the row, or to doing nothing."""
     recorded = gym.recorded.get(row, ())
     return reply_of(await session.verify(response(recorded[0].output) if recorded else DO_NOTHING.response))
+
+
+async def reward_of(session: Session, output: list[Item]) -> Any:
+    """The reward of an output; None if it is not scored."""
+    return StepOutcome.of_verify(reply_of(await session.verify(response(output)))).body
 
 
 def an_answer(gym: Gym, row: Row) -> dict[str, Any]:
