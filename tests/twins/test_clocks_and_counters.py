@@ -80,7 +80,11 @@ class CountsPieces(TicksForEachCall):
 
 @pytest.mark.parametrize(
     ("server", "verdict"),
-    [(TicksForEachCall, Verdict.PASS), (EndsAfterNine, Verdict.PASS), (CountsPieces, Verdict.FAIL)],
+    [
+        (TicksForEachCall, Verdict.PASS),
+        pytest.param(EndsAfterNine, Verdict.PASS, marks=pytest.mark.twins),
+        (CountsPieces, Verdict.FAIL),
+    ],
     ids=["calls", "nine", "pieces"],
 )
 def test_what_each_call_moves_on_is_no_trace_of_a_refused_one(server: type[TicksForEachCall], verdict: Verdict) -> None:
@@ -112,7 +116,10 @@ class NumbersPieces(Numbers):
         return {**result, "pieces": self.taken[session_id]}
 
 
-@pytest.mark.parametrize(("server", "verdict"), [(Numbers, Verdict.PASS), (NumbersPieces, Verdict.FAIL)])
+@pytest.mark.parametrize(
+    ("server", "verdict"),
+    [(Numbers, Verdict.PASS), pytest.param(NumbersPieces, Verdict.FAIL, marks=pytest.mark.twins)],
+)
 def test_a_number_that_a_refused_call_uses_up_is_no_trace_of_it(server: type[Numbers], verdict: Verdict) -> None:
     [finding] = found_by("calls-refused-harmless", server())
     assert finding.verdict is verdict, finding.actual
@@ -350,7 +357,10 @@ class SaysHowLongItTook(ReferenceServer):
         return {"answer": await super().call(session_id, tool, arguments), **took}
 
 
-@pytest.mark.parametrize(("key", "verdict"), [("elapsed_ms", Verdict.PASS), ("pieces", Verdict.FAIL)])
+@pytest.mark.parametrize(
+    ("key", "verdict"),
+    [("elapsed_ms", Verdict.PASS), pytest.param("pieces", Verdict.FAIL, marks=pytest.mark.twins)],
+)
 def test_a_call_takes_longer_while_others_are_made(key: str, verdict: Verdict) -> None:
     data = replace(dataset(), rollouts=())
     [finding] = found_by("isolation-concurrent", SaysHowLongItTook(key), data)

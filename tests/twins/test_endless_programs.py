@@ -145,7 +145,10 @@ def _caller(limit: float | None, *, crashes: bool = False, places: int = 9) -> F
 def test_what_becomes_of_a_program_that_never_ends_is_told(
     app: FastAPI, rows: Dataset, ends: Verdict, stopped: Verdict
 ) -> None:
-    found = judge(app, rows, _TIMEOUT, ["resources-program-ends", "resources-program-stopped"])
+    for _again in range(3):  # on a busy machine it may not be found out that programs are run
+        found = judge(app, rows, _TIMEOUT, ["resources-program-ends", "resources-program-stopped"])
+        if worst(found["resources-program-ends"]) is not Verdict.NOT_APPLICABLE:
+            break
     assert [worst(findings) for findings in found.values()] == [ends, stopped], found
 
 

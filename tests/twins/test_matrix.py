@@ -1,4 +1,4 @@
-"""Each twin fails the checks that it says, and none that it tempts (`tox -e twins`: no others); the reference fails none; no check lacks a twin."""
+"""Each twin fails the checks that it says, and none that it tempts (`tox -e twins`: all twins, and no others); the reference fails none; no check lacks a twin."""
 
 from collections import Counter
 
@@ -13,7 +13,7 @@ from tests.twins.all import TWINS
 from tests.twins.drift import REFERENCE_LOCK
 from tests.twins.judging import ended, failures, judge, telling
 from tests.twins.seed import AFTER_VERIFY
-from tests.twins.twin import Twin
+from tests.twins.twin import Twin, further
 
 #: Those have twins of their own.
 OVER_MCP = {check.id for check in CHECKS if check.section == "mcp"}
@@ -53,9 +53,10 @@ LATE = {"seed-complete", "calls-complete"}
 ENDLESS = {"searches all sessions"}
 
 CASES = [
-    pytest.param(twin, by, id=f"{twin.name.replace(' ', '-')}-{by}", marks=marks)
-    for by, marks in (("its checks", ()), ("all checks", pytest.mark.twins))
+    pytest.param(twin, by, id=f"{twin.name.replace(' ', '-')}-{by}", marks=[pytest.mark.twins] if late else [])
+    for by, those in (("its checks", further(TWINS)), ("all checks", {twin.name for twin in TWINS}))
     for twin in TWINS
+    for late in [twin.name in those]
     if by == "its checks" or twin.name not in ENDLESS
 ]
 

@@ -2,9 +2,7 @@
 
 import json
 import re
-from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,7 +18,7 @@ from gym_mocks.reference import ReferenceServer, reference_app
 from gym_mocks.wire.client import ASGIApp
 from tests.twins.judging import needs_first_look, running
 from tests.twins.properties import TWINS, PropertyTwin
-from tests.twins.twin import Json
+from tests.twins.twin import Json, further
 from tests.twins.typed import TypedReference
 
 PROPERTIES = [check for check in CHECKS if check.attempt]
@@ -67,21 +65,14 @@ def replayed(server: ASGIApp, replay: str) -> Finding:
     return finding
 
 
-#: Twins of each check that are always judged; `tox -e twins` judges the others, too.
-ALWAYS = 2
+FURTHER = further(TWINS)
+CASES = [
+    pytest.param(twin, id=twin.name.replace(" ", "-"), marks=[pytest.mark.twins] if twin.name in FURTHER else [])
+    for twin in TWINS
+]
 
 
-def in_turn() -> list[Any]:
-    """Each twin; those whose checks have enough of them already take their time elsewhere."""
-    judged, twins = Counter[str](), []
-    for twin in TWINS:
-        enough = all(judged[check] >= ALWAYS for check in twin.fails)
-        judged.update(twin.fails)
-        twins.append(pytest.param(twin, id=twin.name.replace(" ", "-"), marks=[pytest.mark.twins] if enough else []))
-    return twins
-
-
-@pytest.mark.parametrize("twin", in_turn())
+@pytest.mark.parametrize("twin", CASES)
 def test_a_fault_is_found_and_its_example_is_short(twin: PropertyTwin) -> None:
     for check in twin.fails:
         finding, server = found_by_one(twin, check)

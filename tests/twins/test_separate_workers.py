@@ -51,7 +51,11 @@ class LastSession(ReferenceServer):
 
 
 @pytest.mark.parametrize(
-    ("server", "cause"), [(ManyWorkers, Cause.SEPARATE_PROCESSES), (LastSession, Cause.SHARED_STATE)]
+    ("server", "cause"),
+    [
+        (ManyWorkers, Cause.SEPARATE_PROCESSES),
+        pytest.param(LastSession, Cause.SHARED_STATE, marks=pytest.mark.twins),
+    ],
 )
 def test_its_cause_is_named(server: type[ReferenceServer], cause: Cause) -> None:
     [finding] = found_by("isolation-concurrent", server())

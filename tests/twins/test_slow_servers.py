@@ -107,6 +107,7 @@ class TakesTurns(SlowTools):
             return await super().call(session_id, tool, arguments)
 
 
+@pytest.mark.twins
 def test_calls_that_take_turns_for_longer_than_the_deadline_do_not_hang() -> None:
     [finding] = found_by("verify-unfinished", TakesTurns(), timeout=6 * _SECONDS)
     assert finding.verdict is Verdict.PASS, finding.actual

@@ -627,7 +627,7 @@ def test_a_first_look_that_cannot_be_held_leaves_the_rest_to_be_judged(monkeypat
     assert {each.reason for each in found["repeat-recorded"]} == {"smaller rows and replies"}
 
 
-@pytest.mark.parametrize("each", [150, 200])
+@pytest.mark.parametrize("each", [pytest.param(150, marks=pytest.mark.twins), 200])
 def test_what_finds_no_room_beside_the_rest_is_left_out_and_told(monkeypatch: pytest.MonkeyPatch, each: int) -> None:
     asked = itertools.count(1)
     monkeypatch.setattr(Held, "over", lambda _: "too much" if next(asked) % each == 0 else "")

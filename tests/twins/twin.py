@@ -2,10 +2,11 @@
 
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from gym_conformance.contract.dataset_rows import Rollout, Row, Source
 from gym_conformance.contract.policy_output import Item, function_call, function_call_output, message, response
@@ -77,6 +78,30 @@ def rollout_of(row: Row, *turns: Turn, said: str = "", reward: float = 0.0) -> R
 def recorded_in_each(data: Dataset, *turns: Turn, reward: float = 0.0) -> Dataset:
     """The rows, each with a recorded rollout of these turns."""
     return replace(data, rollouts=tuple(rollout_of(row, *turns, reward=reward) for row in data.rows))
+
+
+#: Twins of each check that are always judged; `tox -e twins` judges the others, too.
+ALWAYS = 2
+
+
+class Failing(Protocol):
+    """What is said to fail some checks."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def fails(self) -> Collection[str]: ...
+
+
+def further(twins: Iterable[Failing]) -> set[str]:
+    """The names of those each of whose checks has enough twins before them."""
+    judged, names = Counter[str](), set[str]()
+    for twin in twins:
+        if twin.fails and all(judged[check] >= ALWAYS for check in twin.fails):
+            names.add(twin.name)
+        judged.update(twin.fails)
+    return names
 
 
 @dataclass(frozen=True)

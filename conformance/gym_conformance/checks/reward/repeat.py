@@ -175,13 +175,21 @@ async def repeat_replies(trial: Trial, schedule: Schedule) -> None:
 
 
 def _twice(trial: Trial, schedule: Schedule) -> Callable[[Channel], Awaitable[tuple[Any, Any] | None]]:
-    """The control of a second verify: as many fresh sessions that do the same, and their rewards where they differ."""
+    """The control of a second verify: as many fresh sessions that do the same, and their rewards where they differ.
+
+    Each waits one verify longer than the one before it until it is scored, since a reward may fall with the time.
+    """
 
     async def run_again(channel: Channel) -> tuple[Any, Any] | None:
-        first, *others = [
-            (await run(trial.gym, channel, schedule.trajectories[0])).steps[-1] for _run in range(_SESSIONS)
-        ]
-        return next(((first.body, other.body) for other in others if other != first), None)
+        first = await run(trial.gym, channel, schedule.trajectories[0])
+        *began, verified = first.began
+        took = time.monotonic() - verified
+        for number in range(1, _SESSIONS):
+            late = (*began, verified + number * took)
+            other = await run(trial.gym, channel, schedule.trajectories[0], late)
+            if other.steps[-1] != first.steps[-1]:
+                return first.steps[-1].body, other.steps[-1].body
+        return None
 
     return run_again
 
