@@ -74,10 +74,8 @@ async def model_repeat(trial: Trial, _: object) -> None:
     Our inference.
     """
     judge_models_of(trial)
-    rewards = []
-    for _episode in range(_EPISODES):
-        ended = (await played(trial, episode_of(trial.gym))).ended
-        rewards.append(ended.result.get("reward") if ended and isinstance(ended.result, dict) else None)
+    episodes = [await played(trial, episode_of(trial.gym)) for _episode in range(_EPISODES)]
+    rewards = [episode.result.get("reward") for episode in episodes]
     if any(reward != rewards[0] for reward in rewards):
         hint = "It uses randomness that the row does not seed, or keeps state from earlier episodes."
         raise Violation(f"a reward of {rewards[0]} each time", f"{rewards}", hint)
