@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import json
+import random
 import re
 import time
 from collections.abc import Callable, Iterable
@@ -384,6 +385,14 @@ class CurrentAcrossAnAwait(Counting):
         return await super()._step(request.within(self.current))
 
 
+class LuckDecides(Counting):
+    """One step in ten is worth something: six in a row are often alike, and 48 never."""
+
+    def step(self, session_id: str, output: list[Json]) -> Json:
+        lucky = random.random() < 1 / 10
+        return super().step(session_id, output) | ({"reward": 0.5} if lucky else {})
+
+
 class HasRoomForTwenty(Counting):
     def reset(self, session_id: str, row: Json) -> Any:
         while len(self.steps) >= 20:
@@ -418,6 +427,7 @@ TWINS = (
     stepping("episodes have ids", "", NamesItsEpisodes),
     stepping("a row that does not fit", "step-resets", RefusesOneRow, untestable=""),
     stepping("the observation is an object", "step-resets", ObservesAnObject),
+    stepping("luck decides", "step-repeats", LuckDecides, tempts="step"),
     stepping("no reward", "step-answers step-degenerate", NoReward),
     stepping("no reward at its end", "step-answers", EndsInNothing),
     stepping("a reward of 400 digits", "step-answers step-degenerate", EarnsTooMuch),

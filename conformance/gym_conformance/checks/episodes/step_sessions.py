@@ -7,6 +7,7 @@ responses_api_agents/gymnasium_agent/app.py (0.4.0 to 0.7.0).
 import asyncio
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from itertools import cycle, islice, zip_longest
@@ -46,6 +47,9 @@ from gym_schemas.json_values import texts_in
 #: Episodes alone that must agree before another one is held to what they agree in.
 _ALONE: Final = 6
 
+#: The same once one has gone otherwise among others, since six also agree by luck.
+_DOUBTED: Final = 24
+
 _NO_TWO_AGREE: Final = "not reproducible alone: no two episodes of the row agree"
 
 #: Episodes that others are played beside.
@@ -62,6 +66,25 @@ _FIRST: Final = 2
 
 #: Seconds of waiting, at most, for what changes by itself.
 _LONGEST_PAUSE: Final = 60.0
+
+
+@dataclass(frozen=True)
+class Agreed:
+    """What an episode comes to alone.
+
+    Attributes:
+        play: the episode.
+        alone: how it went the first time.
+        mask: what was not the same each time.
+    """
+
+    play: Play
+    alone: Outcome
+    mask: frozenset[Place]
+
+    def difference(self, outcome: Outcome) -> Difference | None:
+        """The first one to how it goes alone, but for what is masked; None if there is none."""
+        return next(differences_of(self.alone, outcome, self.mask), None)
 
 
 @check(
@@ -169,33 +192,34 @@ async def step_isolation(trial: Trial, _: object) -> None:
     apart = 0
     for play, more in zip_longest(known[:_KNOWN], known[1:_KNOWN], fillvalue=known[0]):
         row = next((row for row in trial.gym.rows if row is not play.row), play.row)
-        if (agreed := await _alone(trial, play)) is None:
+        if (agreed := await _alone(trial, play, _ALONE)) is None:
             continue
         apart += 1
         for other in (play, more, Play(row, play.actions[::-1]), Play(row, ())):
-            await _expect_apart(trial, play, other, *agreed)
+            await _expect_apart(trial, agreed, other)
     if not apart:
         raise NotApplicable(_NO_TWO_AGREE)
 
 
-async def _expect_apart(trial: Trial, play: Play, other: Play, alone: Outcome, mask: frozenset[Place]) -> None:
+async def _expect_apart(trial: Trial, agreed: Agreed, other: Play) -> None:
     """Hold an episode that is played in turn with another one to what it comes to alone, but for what is masked."""
+    play = agreed.play
 
     async def in_turn(channel: Channel) -> Difference | None:
         mine, theirs = episode_session(trial, play.row, channel), episode_session(trial, other.row, channel)
         steps = [StepOutcome.of_reply(RESET, reply_of(await mine.seed()))]
         await theirs.seed()
-        for action, its in zip_longest(play.actions[: len(alone.steps) - 1], other.actions):
+        for action, its in zip_longest(play.actions[: len(agreed.alone.steps) - 1], other.actions):
             if its is not None:
                 await theirs.step(its)
             if action is not None:
                 steps.append(StepOutcome.of_reply(STEP, reply_of(await mine.step(action))))
         for session in (mine, theirs):
             await session.close()
-        return _difference(alone, Outcome(tuple(steps)), mask)
+        return agreed.difference(Outcome(tuple(steps)))
 
     async def by_itself(channel: Channel) -> Difference | None:
-        return _difference(alone, await played(trial, channel, play), mask)
+        return agreed.difference(await played(trial, channel, play))
 
     if found := await beyond_chance(trial, in_turn, by_itself):
         raise Violation(
@@ -252,38 +276,15 @@ async def step_concurrent(trial: Trial, _: object) -> None:
     Source: `session_state` in resources_servers/gymnasium/base.py is kept by the cookie's session id, and `max_concurrent`
     of the rollout collection has no limit by default (0.4.0 to 0.7.0).
     """
-    tried = [(play, agreed) for play in (await plays(trial))[:_KNOWN] if (agreed := await _alone(trial, play))]
-    known = [(play, *agreed) for play, agreed in tried if not is_large(agreed[0])]
-    if not known:
-        raise NotApplicable("its replies are too large for so many at once" if tried else _NO_TWO_AGREE)
-    crowd = list(islice(cycle(known), _CROWD))
-
-    async def at_once(channel: Channel) -> Difference | None:
-        sessions = [episode_session(trial, play.row, channel) for play, *_ in crowd]
-        resets = await beside([session.seed for session in sessions], _CROWD)
-        begun = [each for each in zip(crowd, sessions, resets, strict=True) if is_success(reply_of(each[2]).status)]
-        if len(begun) < _CROWD:
-            trial.caution = f"{len(begun)} of {_CROWD} episodes could begin at once; the others were refused"
-        outcomes = await beside(
-            [partial(stepped, session, reset, play.actions) for (play, *_), session, reset in begun], _CROWD
-        )
-        for _, session, _ in begun:
-            await session.close()
-        return next(
-            (
-                found
-                for ((_, alone, mask), *_), outcome in zip(begun, outcomes, strict=True)
-                if not any(step.status in _TURNED_AWAY for step in outcome.steps)
-                and (found := _difference(alone, outcome, mask))
-            ),
-            None,
-        )
-
-    async def one_by_one(channel: Channel) -> Difference | None:
-        differ = [_difference(alone, await played(trial, channel, play), mask) for play, alone, mask in known]
-        return next(filter(None, differ), None)
-
-    if found := await beyond_chance(trial, at_once, one_by_one, costly=True):
+    known = await plays(trial)
+    agreed = await _agreed(trial, known, _ALONE)
+    if not (crowd := _crowd(agreed)):
+        raise NotApplicable("its replies are too large for so many at once" if agreed else _NO_TWO_AGREE)
+    if await _at_once(trial, crowd, trial.channel) is None:
+        return
+    if not (crowd := _crowd(await _agreed(trial, known, _DOUBTED))):
+        raise NotApplicable(_NO_TWO_AGREE)
+    if found := await beyond_chance(trial, partial(_at_once, trial, crowd), partial(_one_by_one, trial, crowd)):
         raise Violation(
             f"{found.answer}, as alone",
             f"{found.actual!r}, among {_CROWD} episodes at once",
@@ -293,13 +294,44 @@ async def step_concurrent(trial: Trial, _: object) -> None:
         )
 
 
-def _difference(one: Outcome, two: Outcome, mask: frozenset[Place]) -> Difference | None:
-    return next(differences_of(one, two, mask), None)
+def _crowd(agreed: Sequence[Agreed]) -> list[Agreed]:
+    return list(islice(cycle([each for each in agreed if not is_large(each.alone)]), _CROWD))
 
 
-async def _alone(trial: Trial, play: Play) -> tuple[Outcome, frozenset[Place]] | None:
-    """What an episode comes to alone, and what is not the same each time; None if nothing is."""
-    outcomes = [await played(trial, Channel(trial.gym.endpoint), play) for _ in range(_ALONE)]
+async def _at_once(trial: Trial, crowd: Sequence[Agreed], channel: Channel) -> Difference | None:
+    """How the first episode that goes otherwise differs, if all begin, and then all are played."""
+    sessions = [episode_session(trial, each.play.row, channel) for each in crowd]
+    resets = await beside([session.seed for session in sessions], _CROWD)
+    begun = [each for each in zip(crowd, sessions, resets, strict=True) if is_success(reply_of(each[2]).status)]
+    if len(begun) < len(crowd):
+        trial.caution = f"{len(begun)} of {len(crowd)} episodes could begin at once; the others were refused"
+    outcomes = await beside(
+        [partial(stepped, session, reset, each.play.actions) for each, session, reset in begun], _CROWD
+    )
+    for _, session, _ in begun:
+        await session.close()
+    served = [
+        each.difference(outcome)
+        for (each, *_), outcome in zip(begun, outcomes, strict=True)
+        if not any(step.status in _TURNED_AWAY for step in outcome.steps)
+    ]
+    return next(filter(None, served), None)
+
+
+async def _one_by_one(trial: Trial, crowd: Sequence[Agreed], channel: Channel) -> Difference | None:
+    """The same of as many, played one after the other: where luck decides, some of so many always go otherwise."""
+    played_alone = [each.difference(await played(trial, channel, each.play)) for each in crowd]
+    return next(filter(None, played_alone), None)
+
+
+async def _agreed(trial: Trial, known: Sequence[Play], times: int) -> list[Agreed]:
+    """What these episodes come to alone, where the same comes each of so many times."""
+    found = [await _alone(trial, play, times) for play in known[:_KNOWN]]
+    return [each for each in found if each is not None]
+
+
+async def _alone(trial: Trial, play: Play, times: int) -> Agreed | None:
+    outcomes = [await played(trial, Channel(trial.gym.endpoint), play) for _ in range(times)]
     if len({len(outcome.steps) for outcome in outcomes}) > 1 or not compared(outcomes[0], mask := varying(outcomes)):
         return None
-    return outcomes[0], mask
+    return Agreed(play, outcomes[0], mask)
