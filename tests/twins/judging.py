@@ -22,6 +22,7 @@ from gym_conformance.trials.launched import NOT_LAUNCHED, Launched
 from gym_conformance.trials.needs import FIRST_LOOK
 from gym_mocks.serving import serve
 from gym_mocks.wire.client import ASGIApp
+from tests.twins.in_process import in_process
 from tests.twins.twin import dataset
 
 T = TypeVar("T")
@@ -36,13 +37,18 @@ def running(
     launched: Launched = NOT_LAUNCHED,
     first_look: bool = True,
     upcoming: Sequence[Check] = (),
+    sockets: bool = False,
     **options: Any,
 ) -> Iterator[Run]:
-    """A run against an application, which is served meanwhile, or a URL; by default with the reference's rows."""
+    """A run against an application, which is served meanwhile, or a URL; by default with the reference's rows.
+
+    `sockets`: whether its requests take them in any case, as they must where handlers block their thread.
+    """
     with ExitStack() as stack:
         url = server if isinstance(server, str) else stack.enter_context(serve(server))
         given, rows = Options(url=url, **options), dataset() if data is None else data
-        run = Run(url, given, rows, lock, launched, first_look=first_look, upcoming=upcoming)
+        sender = None if sockets else in_process(server, given.timeout)
+        run = Run(url, given, rows, lock, launched, first_look=first_look, upcoming=upcoming, sender=sender)
         yield stack.enter_context(run)
 
 
@@ -64,13 +70,16 @@ def judge(
     timeout: float = 5.0,
     checks: Collection[str] = (),
     lock: Lock | None = None,
+    *,
+    sockets: bool = False,
 ) -> dict[str, list[Finding]]:
     """All findings, by check, of these checks or else of all that are no properties: those have twins of their own.
 
     An exception is a fault of the suite's own.
     """
     chosen = [check for check in CHECKS if (check.id in checks if checks else not check.attempt)]
-    with running(server, data, lock=lock, first_look=needs_first_look(chosen), timeout=timeout) as run:
+    first_look = needs_first_look(chosen)
+    with running(server, data, lock=lock, first_look=first_look, sockets=sockets, timeout=timeout) as run:
         return {check.id: run.judge(check) for check in chosen}
 
 

@@ -52,9 +52,15 @@ class SearchesAllSessions(ReferenceServer):
 
 
 TWINS: tuple[Twin, ...] = (
-    twin("scores on the event loop", "resources-loop-free", ScoresOnTheLoop),
-    twin("works out powers on the event loop", "resources-loop-free", WorksOutPowers),
-    twin("moves on the event loop", "resources-loop-free", MovesOnTheLoop),
-    twin("moves on the event loop, and nothing is recorded", "resources-loop-free", MovesOnTheLoop, data=unrecorded()),
+    twin("scores on the event loop", "resources-loop-free", ScoresOnTheLoop, blocks=True),
+    twin("works out powers on the event loop", "resources-loop-free", WorksOutPowers, blocks=True),
+    twin("moves on the event loop", "resources-loop-free", MovesOnTheLoop, blocks=True),
+    twin(
+        "moves on the event loop, and nothing is recorded",
+        "resources-loop-free",
+        MovesOnTheLoop,
+        data=unrecorded(),
+        blocks=True,
+    ),
     twin("searches all sessions", "resources-latency", SearchesAllSessions, timeout=9.0),
 )

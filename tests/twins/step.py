@@ -427,7 +427,7 @@ TWINS = (
     stepping("episodes have ids", "", NamesItsEpisodes),
     stepping("a row that does not fit", "step-resets", RefusesOneRow, untestable=""),
     stepping("the observation is an object", "step-resets", ObservesAnObject),
-    stepping("luck decides", "step-repeats", LuckDecides, tempts="step"),
+    stepping("luck decides", "step-repeats", LuckDecides),
     stepping("no reward", "step-answers step-degenerate", NoReward),
     stepping("no reward at its end", "step-answers", EndsInNothing),
     stepping("a reward of 400 digits", "step-answers step-degenerate", EarnsTooMuch),

@@ -45,8 +45,9 @@ from tests.twins.innocent import (
 )
 from tests.twins.judging import found_by, judge, running
 from tests.twins.properties import CountsForAll, LosesUpdates, TwoCopies, WritesLater
+from tests.twins.step import LuckDecides
 from tests.twins.tools import TakesBeforeItReads
-from tests.twins.twin import Timed, Turn, dataset, items_of, rollout_of
+from tests.twins.twin import Timed, Turn, dataset, items_of, rollout_of, unrecorded
 from tests.twins.unrecorded import FindsNoSession, Reading, rows_of
 
 Json = dict[str, Any]
@@ -1270,3 +1271,9 @@ class _GivesTokens(ReferenceServer):
 def test_a_token_is_no_word_of_another_session() -> None:
     [finding] = found_by("isolation-told", _GivesTokens())
     assert finding.verdict is Verdict.PASS, finding
+
+
+@pytest.mark.parametrize("check", ["step-concurrent", "step-isolation", "step-earlier"])
+def test_what_luck_decides_is_laid_to_no_other_episode(check: str) -> None:
+    [finding] = found_by(check, LuckDecides(), unrecorded())
+    assert finding.verdict is not Verdict.FAIL, finding

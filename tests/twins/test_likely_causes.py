@@ -131,7 +131,8 @@ class BreaksOff(ReferenceServer):
 
 
 def test_what_gets_no_whole_answer_has_one_cause() -> None:
-    found = judge(BreaksOff(), checks={"tool-reply-text", "calls-valid", "tool-refused-call"})
+    checks = {"tool-reply-text", "calls-valid", "tool-refused-call"}
+    found = judge(BreaksOff(), checks=checks, sockets=True)
     failed = [each for several in found.values() for each in several if each.verdict is Verdict.FAIL]
     assert len({each.check for each in failed}) > 1
     assert {each.cause for each in failed} == {Cause.UNANSWERED}, failed

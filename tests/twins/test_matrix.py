@@ -71,7 +71,7 @@ def test_a_twin_fails_exactly_what_it_says(twin: Twin, by: str, monkeypatch: pyt
         monkeypatch.setattr(readiness, "PAUSES", (0.02, *readiness.PAUSES[1:]))
     its = twin.fails | twin.untestable | {check for check in FIXED if check.partition("-")[0] in twin.tempts}
     checks = its | {BEFORE[check] for check in its if check in BEFORE} if by == "its checks" else ()
-    findings = judge(twin.make(), twin.data, twin.timeout, checks, twin.lock)
+    findings = judge(twin.make(), twin.data, twin.timeout, checks, twin.lock, sockets=twin.blocks)
     failed, untestable = telling(findings), ended(findings, Verdict.UNTESTABLE)
     told = [f"{finding.check} [{finding.subject}] {finding.actual}" for finding in failures(findings)]
     assert (sorted(failed), sorted(untestable)) == (sorted(twin.fails), sorted(twin.untestable)), told

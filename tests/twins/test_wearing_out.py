@@ -218,7 +218,7 @@ class NeverScores(ReferenceServer):
 def test_a_verify_that_never_ends_is_told_though_it_takes_the_threads(threads: int) -> None:
     """Of 40, as FastAPI has, some are left; where there are few, what hangs besides is laid to it."""
     checks = [check for check in CHECKS if check.section in ("seed", "verify")]
-    with running(NeverScores(threads), timeout=1.0, upcoming=checks) as run:
+    with running(NeverScores(threads), timeout=1.0, upcoming=checks, sockets=True) as run:
         told = [found for check in checks for found in run.judge(check) if found.verdict is Verdict.FAIL]
     assert "/verify" in told[0].expected + told[0].hint
     assert {found.check for found in told} <= {told[0].check, "seed-accepts-rows"}

@@ -117,6 +117,7 @@ class Twin:
         timeout: seconds that a request is given.
         lock: the tools as they are said to be.
         tempts: the sections of the contract whose other checks might mistake its habit, or its fault, for one.
+        blocks: whether a handler blocks its thread, so that it must not be the one that sends the requests.
     """
 
     name: str
@@ -127,6 +128,7 @@ class Twin:
     timeout: float = 5.0
     lock: Lock | None = field(default=None, repr=False)
     tempts: frozenset[str] = frozenset()
+    blocks: bool = False
 
 
 def twin(

@@ -113,7 +113,14 @@ def with_object(reply: Json) -> Json:
 
 
 TWINS: tuple[Twin, ...] = (
-    twin("a handler blocks the server", "metrics-empty", odd(blocking), untestable="metrics-order", timeout=1.0),
+    twin(
+        "a handler blocks the server",
+        "metrics-empty",
+        odd(blocking),
+        untestable="metrics-order",
+        timeout=1.0,
+        blocks=True,
+    ),
     twin(
         "hangs on a long text",
         "verify-degenerate",

@@ -24,7 +24,7 @@ from gym_conformance.plugin.progress import Progress
 from gym_conformance.printable import Refusal, counted
 from gym_conformance.redaction import NO_SECRETS, Secrets
 from gym_conformance.session.backoff import Backoff
-from gym_conformance.session.channel import Channel, Endpoint
+from gym_conformance.session.channel import Channel, Endpoint, Sender
 from gym_conformance.session.exchange import Request
 from gym_conformance.session.latencies import Latencies
 from gym_conformance.session.process import census
@@ -71,6 +71,7 @@ class Run:
     upcoming: Sequence[Check] = ()
     drivers: Drivers = HERE
     progress: Progress | None = None
+    sender: Sender | None = None
     _runner: asyncio.Runner = field(default_factory=asyncio.Runner)
     _judge: Judge | None = None
 
@@ -147,7 +148,7 @@ class Run:
     async def _ready(self, schedule: Schedule | None = None) -> Judge:
         """The judge; the first call recognises the kind of server, without any rows by those of the schedule."""
         if self._judge is None:
-            endpoint = make_endpoint(self.url, self.options, self.secrets)
+            endpoint = make_endpoint(self.url, self.options, self.secrets, self.sender)
             data = self.dataset
             replayed = schedule.trajectories if schedule else ()
             rows = data.rows or tuple(dict.fromkeys(each.row for each in replayed))
@@ -163,12 +164,18 @@ class Run:
         return self._runner.run(work)
 
 
-def make_endpoint(url: str, options: Options, secrets: Secrets = NO_SECRETS) -> Endpoint:
-    """The target's endpoint, to be made and used within one event loop. `secrets` are those of a launched server."""
-    transport = Transport(httpx.URL(url), deadline=options.timeout)
+def make_endpoint(url: str, options: Options, secrets: Secrets = NO_SECRETS, sender: Sender | None = None) -> Endpoint:
+    """The target's endpoint, to be made and used within one event loop.
+
+    Args:
+        url: where the target answers.
+        options: what the user chose.
+        secrets: those of a launched server.
+        sender: what sends its requests, if not a transport of its own.
+    """
     return Endpoint(
         url,
-        transport,
+        sender or Transport(httpx.URL(url), deadline=options.timeout),
         options.timeout,
         options.headers,
         options.in_flight,
