@@ -37,7 +37,9 @@ def test_a_hang_aside_from_the_trial_s_record_is_sent_again_too() -> None:
             return await super().score(session_id, row, response)
 
     (check,) = (each for each in CHECKS if each.id == "resources-loop-free")
-    with running(Blocks(), timeout=1.0) as run:  # as beside other checks, which have looked at the server before
+    with running(
+        Blocks(), timeout=1.0, sockets=True
+    ) as run:  # as beside other checks, which have looked at the server before
         found = run.judge(check)
     assert [one.verdict for one in found] == [Verdict.FAIL]
     assert "no complete answer came in time" in found[0].actual

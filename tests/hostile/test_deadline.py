@@ -33,7 +33,7 @@ def test_comparing_definitions_ends_with_the_run(tmp_path: Any) -> None:
     (rows := tmp_path / "rows.jsonl").write_text(
         json.dumps({"responses_create_params": {"input": [{"role": "user", "content": "Go."}], "tools": tools}})
     )
-    with running(application, load([rows]), max_time=3) as run:
+    with running(application, load([rows]), sockets=True, max_time=3) as run:
         started = time.process_time()
         for check in all_checks():
             if check.id in {"drift-argument-refused", "drift-argument-ignored", "tool-served-declared"}:
@@ -55,7 +55,7 @@ def test_a_request_that_is_under_way_ends_with_the_run(tmp_path: Any) -> None:
     (rows := tmp_path / "rows.jsonl").write_text(
         json.dumps({"responses_create_params": {"input": [{"role": "user", "content": "Go."}]}})
     )
-    with running(silent, load([rows]), max_time=2, timeout=30) as run:
+    with running(silent, load([rows]), sockets=True, max_time=2, timeout=30) as run:
         started = time.monotonic()
         [check] = (each for each in all_checks() if each.id == "verify-scores-rows")
         findings = run.judge(check)

@@ -31,7 +31,7 @@ def test_tokens_are_redacted_as_far_as_they_may_be_tokens(headers: dict[str, str
 def test_paths_are_shown_without_secrets() -> None:
     """Reports list the time that each path took, and the server, its MCP block or a row says which there are."""
     secret = {"X-Key": "add_stock"}
-    with running(reference_app(), headers=secret, load=(1,), profile=PROFILES["smoke"]) as run:
+    with running(reference_app(), headers=secret, load=(1,), profile=PROFILES["smoke"], sockets=True) as run:
         [finding] = run.judge(load_episode)
         shown = json.dumps([finding.as_json()["load"], run.latencies()])
     assert f"POST /{REDACTED}" in shown

@@ -148,7 +148,7 @@ class Blocks(ReferenceServer):
 
 
 def _judge(server: ReferenceServer, timeout: float = 20.0, most: int = 16) -> dict[str, Finding]:
-    with running(server, timeout=timeout, profile=PROFILES["smoke"], load=(1, most)) as run:
+    with running(server, timeout=timeout, profile=PROFILES["smoke"], load=(1, most), sockets=True) as run:
         return {check.id: run.judge(check)[0] for check in (load_episode, load_answers)}
 
 
@@ -208,7 +208,7 @@ class LocksWhenLeft(ReferenceServer):
 
 
 def _one(server: ReferenceServer, check: Check) -> list[Finding]:
-    with running(server, timeout=20.0, profile=PROFILES["smoke"], load=(1, 32)) as run:
+    with running(server, timeout=20.0, profile=PROFILES["smoke"], load=(1, 32), sockets=True) as run:
         return run.judge(check)
 
 

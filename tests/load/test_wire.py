@@ -179,7 +179,7 @@ class RemembersErrors(ReferenceServer):
 
 
 def _judge(server: ResourcesServer, check: Check = wire_hang_up) -> list[Finding]:
-    with running(server, timeout=3.0, profile=PROFILES["smoke"]) as run:
+    with running(server, timeout=3.0, profile=PROFILES["smoke"], sockets=True) as run:
         return list(run.judge(check))
 
 

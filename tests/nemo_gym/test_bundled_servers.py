@@ -25,7 +25,7 @@ pytestmark = pytest.mark.nemo_gym
 SOME = Profile("bundled", 8, 0.2, derandomize=True)
 
 #: Servers of a kind that others show as well, or with so many tools that all checks take minutes: with `-m corpus` alone.
-SOMETIMES = {"workplace_assistant", "mcqa", "structured_outputs"}
+SOMETIMES = {"workplace_assistant", "mcqa", "structured_outputs", "math_advanced_calculations"}
 
 #: Isolation takes half of a run, and is judged here where sessions keep something: the sweep has the others.
 STATEFUL, OTHERWISE = {"example_session_state_mgmt"}, re.compile("(?!isolation-)")

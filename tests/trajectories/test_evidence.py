@@ -21,7 +21,7 @@ def compared(
     trials: float, controls: float, draw: Random, number: int = 1, looks: tuple[Look, ...] = LOOKS
 ) -> Comparison:
     """A comparison whose trials and controls differ so often."""
-    comparison = Comparison(number, looks, draw=draw)
+    comparison = Comparison(looks, number, draw=draw)
     while comparison.decision is Decision.OPEN:
         forms = comparison.order()
         comparison.record(forms, [draw.random() < (trials if form else controls) for form in forms])
@@ -42,7 +42,7 @@ def test_noise_that_drifts_is_no_fault() -> None:
     """The order is drawn, so that a server which changes once, for good, or at every other run, is no fault either."""
     draw = drawing("1")
     for _run in range(2000):
-        comparison, runs, changed = Comparison(1, draw=draw), 0, draw.randrange(60)
+        comparison, runs, changed = Comparison(number=1, draw=draw), 0, draw.randrange(60)
         other = draw.random() < 0.5
         while comparison.decision is Decision.OPEN:
             forms = comparison.order()

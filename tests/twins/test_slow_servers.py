@@ -3,6 +3,7 @@
 import asyncio
 import math
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import cycle, pairwise
@@ -243,7 +244,7 @@ def _trial() -> Any:
         tried=SimpleNamespace(comparisons=0),
         settings=SimpleNamespace(search=USUAL),
         gym=SimpleNamespace(endpoint=SimpleNamespace()),
-        learned=SimpleNamespace(knowledge=None, doubted=0.0),
+        learned=SimpleNamespace(knowledge=None, doubted=0.0, all_noise=0),
         channel=SimpleNamespace(exchanges=[]),
         dismissed=[],
         caution="",
@@ -303,6 +304,31 @@ def test_the_comparisons_of_a_run_share_one_patience(monkeypatch: pytest.MonkeyP
     )  # as much as it took, of a profile's 10 seconds
     assert compared(second, True, False, False, False) is None
     assert second.caution.startswith("a difference could not be distinguished from chance, after 0 s")
+
+
+def test_on_a_noisy_server_two_controls_that_differ_are_enough() -> None:
+    """Where a reward is drawn, nearly each trajectory is compared; a fault whose controls do not differ is found as before."""
+    trial, made = _trial(), list[int]()
+
+    def compared(*control: bool) -> Any:
+        runs = Counter[str]()
+
+        def counting(name: str, run: Any) -> Any:
+            async def counted(channel: Channel) -> Any:
+                runs[name] += 1
+                return await run(channel)
+
+            return counted
+
+        tried, differing = counting("tried", _differing(True)), counting("control", _differing(*control))
+        found = asyncio.run(beyond_chance(trial, tried, differing, suspected=True))
+        made.append(runs.total())
+        return found
+
+    assert [compared(True) for _ in range(5)] == [None] * 5
+    assert made[2] >= 18 > max(made[3:]), "the first three take a whole look each"
+    assert trial.tried.comparisons == 3
+    assert compared(False) is True
 
 
 class TakesLong(Scoring):

@@ -56,11 +56,11 @@ ZOO: Mapping[str, tuple[Planted, ...]] = MappingProxyType(
             _must("verify_consumes", "repeat-verify", "verify"),
         ),
         "warehouse_aiohttp": (
+            _must("renamed_argument", _SCHEMA, "count"),
             _must("default_argument", _APART, _SHARED),
             _must("current_session", _APART, _SHARED),
             _must("keyed_by_warehouse", _APART, _SHARED),
             _must("only_twenty", "isolation-crowded", "session"),
-            _must("renamed_argument", _SCHEMA, "count"),
             _must("nan_for_untouched", f"{_NUMBER} verify-scores-rows", "number|NaN"),
         ),
         "calendar_litestar": (
@@ -71,9 +71,9 @@ ZOO: Mapping[str, tuple[Planted, ...]] = MappingProxyType(
             _must("tool_not_routed", "tool-routed", "404"),
         ),
         "tickets_django": (
+            _must("crash_on_list", _CRASH, "500"),
             _must("any_number", _APART, _SHARED),
             _must("one_queue", _APART, _SHARED),
-            _must("crash_on_list", _CRASH, "500"),
             _must("enum_member_refused", _SCHEMA, "urgent"),
             _should("seed_ignores_row", "seed-* repeat-recorded", "row"),
             _must("reward_missing_at_zero", _NUMBER, "reward"),

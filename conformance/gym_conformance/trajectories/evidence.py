@@ -76,16 +76,16 @@ class Comparison:
     """The trials and controls of one suspicion, look by look.
 
     Attributes:
-        number: the number of this comparison within the run, from 1.
         looks: when to look.
+        number: the number of this comparison within the run, from 1; to be set before the first look is recorded.
         decision: the result so far.
         trials: for each look, how many trials differed.
         controls: for each look, how many controls differed.
         draw: draws the order.
     """
 
-    number: int
     looks: Sequence[Look] = LOOKS
+    number: int = 0
     decision: Decision = Decision.OPEN
     trials: list[int] = field(default_factory=list)
     controls: list[int] = field(default_factory=list)
@@ -115,13 +115,18 @@ class Comparison:
         return chance_of(list(zip(self.done, self.trials, self.controls, strict=True)))
 
     @property
+    def is_noise(self) -> bool:
+        """Whether it is over, and each control differed."""
+        return bool(self.trials) and sum(self.controls) == sum(look.controls for look in self.done)
+
+    @property
     def done(self) -> Sequence[Look]:
         """The looks made so far."""
         return self.looks[: len(self.trials)]
 
     def __str__(self) -> str:
         if not self.trials:
-            return "not even the first look was over"
+            return "not even the first look was over" if self.decision is Decision.OPEN else "each control differs"
         trials = f"{sum(self.trials)} of {sum(look.trials for look in self.done)} trials differed"
         return f"{trials}, and {sum(self.controls)} of {sum(look.controls for look in self.done)} controls"
 

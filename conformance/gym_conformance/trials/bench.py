@@ -86,6 +86,7 @@ class Learned:
         earned: what episodes of an environment server earned that were played alone, by their row and what the policy said.
         words: words of their own that sessions were told, each of which no other may hear.
         doubted: seconds spent on comparisons that came to nothing.
+        all_noise: how many of them there were in which each control differed.
     """
 
     knowledge: Knowledge | None = None
@@ -112,6 +113,7 @@ class Learned:
     earned: dict[tuple[Row, str], list[float]] = field(default_factory=dict, repr=False)
     words: set[str] = field(default_factory=set, repr=False)
     doubted: float = 0.0
+    all_noise: int = 0
 
     def forget_answers(self) -> None:
         """Forget what it answered, since what it asks answers otherwise from now on: another answer is no other session's doing then."""

@@ -37,6 +37,10 @@ _PATIENCE, _PROMISING = 6, 0.05
 #: The same of the first look once half of its trials are made, and half of its controls.
 _EVEN = 0.5
 
+#: Comparisons in which each control differed, after which the server is known to be noisy: then one in which this many
+#: controls differ, and none does not, is over. Where a reward is drawn, nearly every trajectory would take a whole look.
+_NOISY, _NOISE = 3, 2
+
 #: Runs at once, where other sessions are not what is being tested; more of them alone where the server waits for each.
 _TOGETHER = 6
 
@@ -153,8 +157,7 @@ async def _compared(
     trial: Trial, tried: Run[D], controls: Sequence[Control], looks: Sequence[Look], size: int
 ) -> D | None:
     """The same, with this many runs at once."""
-    trial.tried.comparisons += 1
-    comparison = Comparison(trial.tried.comparisons, looks)
+    comparison = Comparison(looks)
     last: D | None = None
     seconds = 0.0  # that the last trial took
     time_of = _Time(trial)
@@ -174,10 +177,11 @@ async def _compared(
 
     for form in (True, False):  # to know how long they take
         await run(form)
-    await _decide(comparison, run, size, partial(time_of.allows, comparison))
+    await _decide(trial, comparison, run, size, partial(time_of.allows, comparison))
     if comparison.decision is Decision.DIFFERENT and not await _differs_otherwise(controlled, seconds):
         return last
     trial.learned.doubted += time_of.spent
+    trial.learned.all_noise += comparison.is_noise
     trial.dismissed.append(str(comparison))
     if comparison.decision is Decision.OPEN:
         trial.caution = (
@@ -205,19 +209,31 @@ async def _differs_otherwise(controlled: Callable[[float], Awaitable[bool]], sec
 
 
 async def _decide(
+    trial: Trial,
     comparison: Comparison,
     run: Callable[[bool], Awaitable[bool]],
     size: int,
     allows: Callable[[list[bool], list[bool]], bool] = lambda *_: True,
 ) -> None:
-    """Make the runs of each look, so many at once, until it is decided or no more are allowed."""
+    """Make the runs of each look, so many at once, until it is decided or no more are allowed.
+
+    One that comes to no look has taken nothing of what chance is allowed in a run.
+    """
+    noisy = trial.learned.all_noise >= _NOISY
     while comparison.decision is Decision.OPEN:
         forms = comparison.order()
         came: list[bool] = []
         while len(came) < len(forms) and allows(forms, came):
             came += await beside([partial(run, form) for form in forms[len(came) :][:size]], size)
+            controls = [differs for form, differs in zip(forms, came, strict=False) if not form]
+            if noisy and not comparison.trials and len(controls) >= _NOISE and all(controls):
+                comparison.decision = Decision.ALIKE
+                return
         if len(came) < len(forms):
             return
+        if not comparison.number:
+            trial.tried.comparisons += 1
+            comparison.number = trial.tried.comparisons
         comparison.record(forms, came)
 
 
@@ -227,8 +243,7 @@ async def waiting_beyond_chance(
     """The same for runs that take long because they wait: this many at once, with controls that need not be as slow."""
     if trial.once:
         return await _one(trial, tried)
-    trial.tried.comparisons += 1
-    comparison = Comparison(trial.tried.comparisons, looks)
+    comparison = Comparison(looks)
     found: list[D | None] = []
 
     async def run(form: bool) -> bool:
@@ -236,7 +251,7 @@ async def waiting_beyond_chance(
         found.extend([difference] if form and difference is not None else [])
         return difference is not None
 
-    await _decide(comparison, run, at_once)
+    await _decide(trial, comparison, run, at_once)
     return found[-1] if comparison.decision is Decision.DIFFERENT else None
 
 
