@@ -58,13 +58,9 @@ class InProcess:
 
 def in_process(server: object, deadline: float) -> InProcess | None:
     """What sends requests to one of our applications; None for any other, or one that answers in a way of its own."""
-    if not isinstance(server, App):
-        return None
-    return (
-        InProcess(server, deadline)
-        if {type(server).__call__, type(server).answer} == {App.__call__, App.answer}
-        else None
-    )
+    if isinstance(server, App) and {type(server).__call__, type(server).answer} == {App.__call__, App.answer}:
+        return InProcess(server, deadline)
+    return None
 
 
 def _read(method: str, message: bytes) -> HttpRequest:
