@@ -69,7 +69,7 @@ _LONGEST_PAUSE: Final = 60.0
 
 
 @dataclass(frozen=True)
-class Agreed:
+class _Agreed:
     """What an episode comes to alone.
 
     Attributes:
@@ -201,7 +201,7 @@ async def step_isolation(trial: Trial, _: object) -> None:
         raise NotApplicable(_NO_TWO_AGREE)
 
 
-async def _expect_apart(trial: Trial, agreed: Agreed, other: Play) -> None:
+async def _expect_apart(trial: Trial, agreed: _Agreed, other: Play) -> None:
     """Hold an episode that is played in turn with another one to what it comes to alone, but for what is masked."""
     play = agreed.play
 
@@ -294,11 +294,11 @@ async def step_concurrent(trial: Trial, _: object) -> None:
         )
 
 
-def _crowd(agreed: Sequence[Agreed]) -> list[Agreed]:
+def _crowd(agreed: Sequence[_Agreed]) -> list[_Agreed]:
     return list(islice(cycle([each for each in agreed if not is_large(each.alone)]), _CROWD))
 
 
-async def _at_once(trial: Trial, crowd: Sequence[Agreed], channel: Channel) -> Difference | None:
+async def _at_once(trial: Trial, crowd: Sequence[_Agreed], channel: Channel) -> Difference | None:
     """How the first episode that goes otherwise differs, if all begin, and then all are played."""
     sessions = [episode_session(trial, each.play.row, channel) for each in crowd]
     resets = await beside([session.seed for session in sessions], _CROWD)
@@ -318,20 +318,20 @@ async def _at_once(trial: Trial, crowd: Sequence[Agreed], channel: Channel) -> D
     return next(filter(None, served), None)
 
 
-async def _one_by_one(trial: Trial, crowd: Sequence[Agreed], channel: Channel) -> Difference | None:
+async def _one_by_one(trial: Trial, crowd: Sequence[_Agreed], channel: Channel) -> Difference | None:
     """The same of as many, played one after the other: where luck decides, some of so many always go otherwise."""
     played_alone = [each.difference(await played(trial, channel, each.play)) for each in crowd]
     return next(filter(None, played_alone), None)
 
 
-async def _agreed(trial: Trial, known: Sequence[Play], times: int) -> list[Agreed]:
+async def _agreed(trial: Trial, known: Sequence[Play], times: int) -> list[_Agreed]:
     """What these episodes come to alone, where the same comes each of so many times."""
     found = [await _alone(trial, play, times) for play in known[:_KNOWN]]
     return [each for each in found if each is not None]
 
 
-async def _alone(trial: Trial, play: Play, times: int) -> Agreed | None:
+async def _alone(trial: Trial, play: Play, times: int) -> _Agreed | None:
     outcomes = [await played(trial, Channel(trial.gym.endpoint), play) for _ in range(times)]
     if len({len(outcome.steps) for outcome in outcomes}) > 1 or not compared(outcomes[0], mask := varying(outcomes)):
         return None
-    return Agreed(play, outcomes[0], mask)
+    return _Agreed(play, outcomes[0], mask)
